@@ -51,15 +51,15 @@ def tanh(z: Parts) -> Parts:
     """(sinh x·cosh x + i·sin y·cos y) / (sinh²x + cos²y); a sum of squares does not cancel."""
     x, y = z
     is_far, wild = abs(x) > _FLAT, ~y.is_finite
-    held = is_far.choose(0.0, x)
+    held, limit = is_far.choose(0.0, x), x.constant(1.0).with_sign_of(x)
     sine, cosine, grown = y.apply("sin"), y.apply("cos"), held.apply("sinh")
     length = grown * grown + cosine * cosine
-    real = is_far.choose(x.constant(1.0).with_sign_of(x), grown * held.apply("cosh") / length)
     tail = (abs(x) * -2.0).apply("exp") * 4.0
     imaginary = is_far.choose(sine * cosine * tail, sine * cosine / length)
     imaginary = y.equals(0.0).choose(y, (x.is_infinite & wild).choose(0.0, imaginary))
-    real = (wild & x.equals(0.0)).choose(x, y.equals(0.0).choose(x.apply("tanh"), real))
-    return Parts(real, imaginary)
+    at_wild = x.is_infinite.choose(limit, x.equals(0.0).choose(x, float("nan")))
+    real = y.equals(0.0).choose(x.apply("tanh"), is_far.choose(limit, grown * held.apply("cosh") / length))
+    return Parts(wild.choose(at_wild, real), imaginary)
 
 
 def _turned(function: Callable[[Parts], Parts]) -> Callable[[Parts], Parts]:

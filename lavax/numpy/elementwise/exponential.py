@@ -8,7 +8,7 @@ from lavax.numpy._core.application import real_function, together
 from lavax.numpy._core.operands import ArrayLike, as_operand
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import greater, not_equal, where
-from lavax.tracer import with_weak
+from lavax.tracer import bind, with_weak
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
@@ -31,12 +31,20 @@ def exp2(x: ArrayLike) -> Value:
 
 def log2(x: ArrayLike) -> Value:
     """The logarithm to base 2, elementwise; exact for powers of 2. Integers and truth values count as floats."""
-    return divide(log(x), math.log(2.0)) if as_operand(x).type.dtype.is_complex else _log2_of_real(x)
+    return _of_complex(x, 2.0) if as_operand(x).type.dtype.is_complex else _log2_of_real(x)
 
 
 def log10(x: ArrayLike) -> Value:
     """The logarithm to base 10, elementwise."""
-    return divide(log(x), math.log(10.0))
+    return _of_complex(x, 10.0) if as_operand(x).type.dtype.is_complex else divide(log(x), math.log(10.0))
+
+
+@one_program("base")
+def _of_complex(x: ArrayLike, base: float) -> Value:
+    """Each part of the natural logarithm is divided: a complex quotient would make NaN of infinite parts."""
+    natural = log(x)
+    found = bind("complex", *(divide(bind(part, natural), math.log(base)) for part in ("real", "imag")))
+    return with_weak(found, natural.weak)
 
 
 def _logarithm_of_sum(
