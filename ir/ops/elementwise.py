@@ -11,14 +11,13 @@ from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, defi
 from lavax.ir.ops import integral_functions, quotient_functions, special_functions
 from lavax.ir.types import TensorType, bool_, float64, uint32
 
-_FLOAT, _NUMBER, _INTEGRAL, _ORDERED = "float", "real number", "integer or bool", "real number or bool"
+_FLOAT, _NUMBER, _INTEGRAL = "float", "real number", "integer or bool"
 _WHOLE, _WORD = "integer", "unsigned"
 _ANALYTIC, _FIELD, _ANY = "float or complex", "number", "any"
 _KINDS = {
     _FLOAT: {"float"},
     _NUMBER: {"float", "int", "uint"},
     _INTEGRAL: {"int", "uint", "bool"},
-    _ORDERED: {"float", "int", "uint", "bool"},
     _ANALYTIC: {"float", "complex"},
     _FIELD: {"float", "int", "uint", "complex"},
     _ANY: {"float", "int", "uint", "bool", "complex"},
@@ -167,8 +166,8 @@ _BINARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "modulo": (_FLOAT, np.remainder),  # with the sign of the divisor, even if zero
     "power": (_FIELD, _power),
     "atan2": (_FLOAT, np.arctan2),
-    "maximum": (_ORDERED, np.maximum),
-    "minimum": (_ORDERED, np.minimum),
+    "maximum": (_ANY, np.maximum),
+    "minimum": (_ANY, np.minimum),
     "and": (_INTEGRAL, np.bitwise_and),
     "or": (_INTEGRAL, np.bitwise_or),
     "xor": (_INTEGRAL, np.bitwise_xor),
@@ -178,6 +177,7 @@ _BINARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "shift_right_arithmetic": (_WHOLE, _shifted(np.right_shift, signed=True)),
 }
 
+# Complex numbers are ordered by their real parts, equal ones by their imaginary parts.
 COMPARISONS: dict[str, Callable[..., Any]] = {
     "equal": np.equal,
     "not_equal": np.not_equal,
@@ -186,7 +186,6 @@ COMPARISONS: dict[str, Callable[..., Any]] = {
     "greater": np.greater,
     "greater_equal": np.greater_equal,
 }
-_EQUALITIES = ("equal", "not_equal")  # complex numbers have no order
 
 
 def _infer_abs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
@@ -293,7 +292,7 @@ for _arity, _functions in _IN_PAIRS:
         _type_rule = _at_most_32_bits(_rule(_name, _arity, _FLOAT), _name)
         define(Operation(_name, "elementwise", _type_rule, _evaluation(_function)))
 for _name, _function in COMPARISONS.items():
-    _type_rule = _rule(_name, 2, _ANY if _name in _EQUALITIES else _ORDERED, to_bool=True)
+    _type_rule = _rule(_name, 2, _ANY, to_bool=True)
     define(Operation(_name, "elementwise", _type_rule, _evaluation(_function)))
 define(Operation("abs", "elementwise", _infer_abs, _evaluation(np.abs)))
 # With `nonpositive`, no element of the operand is above 0, and denormal results may be 0.

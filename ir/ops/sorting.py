@@ -1,4 +1,7 @@
-"""Sorting. Numbers ascend, false comes before true, NaN comes last."""
+"""Sorting. Numbers ascend, false comes before true, NaN comes last.
+
+Complex numbers ascend by their real parts, those with equal ones by their imaginary parts.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from lavax.ir.graph import Node
 from lavax.ir.types import bool_
 from lavax.passes.build.builder import build, cast, iota, zeros
-from lavax.passes.complex_parts import arithmetic, exponential, fourier, products, trigonometric
+from lavax.passes.complex_parts import arithmetic, exponential, fourier, ordering, products, trigonometric
 from lavax.passes.complex_parts.parts import Parts, Real, Truth, parts
 from lavax.passes.complex_parts.roots import unit_root
 
@@ -109,7 +109,7 @@ def _unit_root(node: Node, operands: Sequence[Value]) -> Value:
     return unit_root(position, node.attrs["length"], node.dtype.part)
 
 
-def _with_node(function: Callable[..., Parts]) -> Rule:
+def _with_node(function: Callable[..., Value]) -> Rule:
     return lambda node, operands: function(node, *operands)
 
 
@@ -128,9 +128,15 @@ _FUNCTIONS: dict[str, Callable[..., Parts | Real | Truth]] = {
     "equal": arithmetic.equal,
     "exp": exponential.exp,
     "expm1": exponential.expm1,
+    "greater": ordering.greater,
+    "greater_equal": ordering.greater_equal,
+    "less": ordering.less,
+    "less_equal": ordering.less_equal,
     "log": exponential.log,
     "log1p": exponential.log1p,
     "logistic": exponential.logistic,
+    "maximum": ordering.maximum,
+    "minimum": ordering.minimum,
     "multiply": arithmetic.multiply,
     "not_equal": arithmetic.not_equal,
     "power": exponential.power,
@@ -139,7 +145,8 @@ _FUNCTIONS: dict[str, Callable[..., Parts | Real | Truth]] = {
     "sinh": trigonometric.sinh,
     "sqrt": exponential.sqrt,
     "tan": trigonometric.tan,
-    "tanh": trigonometric.tanh,}
+    "tanh": trigonometric.tanh,
+}
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(BY_PART, _by_part),
@@ -152,10 +159,16 @@ RULES: dict[str, Rule] = {
     "real": _of(lambda z: z.real),
     "imag": _of(lambda z: z.imaginary),
     **{name: _of(function) for name, function in _FUNCTIONS.items()},
+    "argmax": _with_node(ordering.argmax),
+    "argmin": _with_node(ordering.argmin),
     "conv": _with_node(products.bilinear),
     "cumulative_prod": _with_node(products.cumulative_product),
     "dot": _with_node(products.bilinear),
     "fft": _with_node(fourier.transform),
     "unit_root": _unit_root,
     "prod": _with_node(products.product_over),
+    "search_sorted": _with_node(ordering.search_sorted),
+    "sort": _with_node(ordering.sort),
+    "sort_order": _with_node(ordering.sort_order),
+    "unsort": _with_node(ordering.unsort),
 }

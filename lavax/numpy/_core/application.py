@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from lavax.ir.location import named
 from lavax.ir.types import bool_
 from lavax.numpy._core.broadcasting import fit, type_together
+from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, Splat, as_operand, as_value, cast
 from lavax.numpy._core.promotion import floating, promote
 from lavax.tracer import bind, with_weak
@@ -88,6 +89,14 @@ def as_floating(x: ArrayLike) -> Value:
     """`x` as a value of a floating dtype."""
     value = as_value(x)
     return cast(value, floating(value.type.dtype))
+
+
+def real_numbers(name: str, x: ArrayLike) -> Value:
+    """`x` as a value of a floating dtype. Raises DtypeError, which begins with `name`, for complex numbers."""
+    value = as_floating(x)
+    if value.type.dtype.is_complex:
+        raise dtype_error(f"{name} takes real numbers, got {value.type}: take its real part, or its abs")
+    return value
 
 
 def as_truth(x: ArrayLike) -> Value:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from lavax.ir.types import TensorType, float64, int32
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import as_floating, real_numbers
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import cut, reshaped
@@ -42,7 +42,7 @@ def bincount(
     value = as_value(x)
     if value.ndim != 1:
         raise shape_error(f"bincount: {value.type} must have one axis")
-    if value.type.dtype.is_float:
+    if value.type.dtype.is_inexact:
         raise dtype_error(f"bincount counts integers, got {value.type}")
     places = maximum(cast(value, int32), 0)
     if length is None:
@@ -74,7 +74,7 @@ def histogram_bin_edges(
     given = as_value(bins)
     if given.ndim:
         return own(given)
-    value = as_floating(ravel(x))
+    value = real_numbers("histogram", ravel(x))
     if range is not None:
         _, low, high = common_dtype([value, *range])
     elif value.size:
@@ -101,6 +101,7 @@ def histogram(
     An interval contains its lower edge, the last one both. `weights` are summed instead; `density` makes the area 1.
     """
     value = ravel(as_value(x))
+    real_numbers("histogram", value)
     edges = histogram_bin_edges(value, bins, range)
     scale = None if weights is None else ravel(as_floating(weights))
     counts = _counts([value], [edges], scale)
@@ -137,7 +138,7 @@ def histogramdd(
 
     The counts are floats, as in NumPy. Raises ShapeError unless the sample has two axes.
     """
-    value = as_floating(sample)
+    value = real_numbers("histogramdd", sample)
     if value.ndim != 2:
         raise shape_error(f"histogramdd: the sample must have two axes, got {value.type}")
     columns = [value[:, number] for number in _numbers(value.shape[1])]

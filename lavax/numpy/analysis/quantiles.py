@@ -5,7 +5,7 @@ import math
 from typing import Literal, TypeAlias
 
 from lavax.ir.types import TensorType, float32, float64, int32
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import as_floating, real_numbers
 from lavax.numpy._core.axes import Axis, rising_axes
 from lavax.numpy._core.broadcasting import broadcast_to, fit, spread
 from lavax.numpy._core.movement import cut, reshaped, transposed
@@ -80,7 +80,7 @@ def _quantile(
 
 def _rows(name: str, x: ArrayLike, axis: Axis) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
     """`x` as floats, with the axes to reduce joined into a last one; the shape without them, and with extents of 1."""
-    value = as_floating(x)
+    value = real_numbers(name, x)
     axes = rising_axes(name, axis, value.type)
     kept = [d for d in range(value.ndim) if d not in axes]
     outer = tuple(value.shape[d] for d in kept)

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 
 from lavax.numpy._core.application import real_function, together
+from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_operand
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import greater, not_equal, where
@@ -56,6 +57,8 @@ def _logarithm_of_sum(
 ) -> Value:
     """The greater of `x` and `y`, and logarithm(1 + exponential(-the distance))."""
     (first, second), weak = together(name, x, y, real=True)
+    if first.type.dtype.is_complex:
+        raise dtype_error(f"{name} is not defined for {first.type}: take log(exp(x) + exp(y))")
     difference = subtract(first, second)
     # Two equal infinities have no difference: there, and for NaN, the sum is the answer.
     undefined = not_equal(difference, difference)

@@ -35,7 +35,7 @@ def filling(dtype: DType, fill_value: Scalar | None) -> Scalar:
     """The number read outside; by default NaN, the least signed integer, the greatest unsigned one or True."""
     if fill_value is not None:
         return scalar_as(fill_value, dtype)
-    if dtype.is_float:
+    if dtype.is_inexact:
         return float("nan")
     if dtype.kind == "bool":
         return True

@@ -11,12 +11,12 @@ from lavax.numpy._core.number_arguments import real_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.creation import astype
-from lavax.numpy.elementwise.arithmetic import divide, multiply, subtract
+from lavax.numpy.elementwise.arithmetic import divide, subtract
 from lavax.numpy.elementwise.comparison import greater, isnan, logical_not
 from lavax.numpy.elementwise.comparison import where as choice
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.numpy.reductions.reductions import all as all_over
-from lavax.numpy.reductions.reductions import among, argmax, argmin, fold, prod, sum
+from lavax.numpy.reductions.reductions import among, argmax, argmin, fold, prod, squared_length, sum
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.tracer.compiled.one_program import one_program
@@ -64,7 +64,7 @@ def _extremum(
 ) -> Value:
     value = as_value(x)
     over = max_over if greatest else min_over
-    if not value.type.dtype.is_float:
+    if not value.type.dtype.is_inexact:
         return over(value, axis, keepdims=keepdims, initial=initial, where=where)
     numbers = _with(value, float("-inf") if greatest else float("inf"))
     found = over(numbers, axis, keepdims=keepdims, initial=initial, where=where)
@@ -113,14 +113,14 @@ def nanargmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) 
 
 def _position(found: Value, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
     value = as_value(x)
-    if not value.type.dtype.is_float:
+    if not value.type.dtype.is_inexact:
         return found
     return choice(all_over(isnan(value), axis, keepdims=keepdims), -1, found)
 
 
 def _count(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
-    """How many elements are not NaN, in the dtype of the value."""
-    return cast(fold("sum", cast(logical_not(isnan(value)), int32), axes, keepdims), value.type.dtype)
+    """How many elements are not NaN, in the dtype of the value or of its parts."""
+    return cast(fold("sum", cast(logical_not(isnan(value)), int32), axes, keepdims), value.type.dtype.part)
 
 
 def _averaged(name: str, x: ArrayLike, dtype: Any, where: ArrayLike | None) -> tuple[Value, DType]:
@@ -156,9 +156,9 @@ def nanvar(
     deviations = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
     centred = choice(isnan(value), 0.0, deviations)  # before the square, whose slope at NaN is NaN
     divisor = subtract(_count(value, axes, keepdims), real_number("ddof", ddof if correction is None else correction))
-    total = fold("sum", multiply(centred, centred), axes, keepdims)
+    total = fold("sum", squared_length(centred), axes, keepdims)
     usable = greater(divisor, 0)
-    return cast(choice(usable, divide(total, choice(usable, divisor, 1)), float("nan")), held)
+    return cast(choice(usable, divide(total, choice(usable, divisor, 1)), float("nan")), held.part)
 
 
 @one_program("axis", "dtype", "ddof", "correction", "keepdims")

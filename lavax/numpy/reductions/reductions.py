@@ -108,10 +108,11 @@ def _extremum(
 ) -> Value:
     value = as_value(x)
     axes = rising_axes(op, axis, value.type)
+    over = _complex_extremum if value.type.dtype.is_complex else fold
     if initial is None:
         if where is not None:
             raise ValueError(f"{op}: with where, initial is needed too: the result where no element is chosen")
-        return fold(op, value, axes, keepdims, value.weak)
+        return over(op, value, axes, keepdims, value.weak)
     least = cast(as_value(initial), value.type.dtype)
     if least.shape:
         raise shape_error(f"{op}: initial must be one number, got {least.type}")
@@ -119,8 +120,24 @@ def _extremum(
         kept = _kept(value.shape, axes)
         shape = kept if keepdims else tuple(extent for d, extent in enumerate(kept) if d not in axes)
         return spread(least, shape)
-    found = fold(op, among(op, value, where, least), axes, keepdims)
+    found = over(op, among(op, value, where, least), axes, keepdims)
     return (maximum if op == "max" else minimum)(found, least)
+
+
+@one_program("op", "axes", "keepdims", "weak")
+def _complex_extremum(op: str, value: Value, axes: tuple[int, ...], keepdims: bool, weak: bool = False) -> Value:
+    """The element at the position of the extremum over `axes`, as lines along a last axis."""
+    if not axes:
+        return own(value)
+    others = [d for d in range(value.ndim) if d not in axes]
+    shape = tuple(value.shape[d] for d in others)
+    lines = bind("transpose", value, axes=(*others, *axes))
+    lines = bind("reshape", lines, type=value.type.with_shape((*shape, _count(value, axes))))
+    place = bind(f"arg{op}", lines, axis=len(shape))
+    places = [bind("iota", type=place.type, axis=d) for d in range(len(shape))]
+    found = bind("gather", lines, *places, place, axes=tuple(range(lines.ndim)))
+    held = _kept(value.shape, axes) if keepdims else shape
+    return with_weak(bind("reshape", found, type=found.type.with_shape(held)), weak)
 
 
 def max(

@@ -70,7 +70,7 @@ def _changes(ordered: Value, equal_nan: bool) -> Value:
     count = ordered.shape[0]
     later, earlier = cut(ordered, 0, 1, count), cut(ordered, 0, 0, count - 1)
     differ = not_equal(later, earlier)
-    if equal_nan and ordered.type.dtype.is_float:
+    if equal_nan and ordered.type.dtype.is_inexact:
         differ = logical_and(differ, logical_not(logical_and(isnan(later), isnan(earlier))))
     if ordered.ndim > 1:
         differ = any_over(differ, tuple(range(1, ordered.ndim)))
@@ -221,7 +221,7 @@ def setxor1d(
     """
     first, second = (ravel(value) for value in common_dtype([x, y]))
     ordered, order, is_new = _in_order(concatenate([first, second]))
-    if ordered.size and ordered.type.dtype.is_float:  # among equal elements those of `x` come first
+    if ordered.size and ordered.type.dtype.is_inexact:  # among equal elements those of `x` come first
         is_new = logical_or(is_new, logical_and(isnan(ordered), _changes(less(order, first.size), False)))
     is_in_both = logical_and(isin(ordered, first), isin(ordered, second))
     return compress(logical_and(is_new, logical_not(is_in_both)), ordered, size=size, fill_value=fill_value)
