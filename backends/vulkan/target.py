@@ -12,7 +12,7 @@ from lavax.backends.vulkan.emit.attention.scores import (
     stores_short_scores,
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
-from lavax.backends.vulkan.emit.reduce.choose import longest_row
+from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -28,11 +28,19 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
     return Target(
         products=_products(profile),
         attention=_attention(profile, for_scores),
-        rows=Rows(longest=longest_row(profile), chunk=lambda cumulative: chunk_of(cumulative, profile)),
+        rows=_rows(profile),
         sorting=Sorting(moves_pairs=profile.int64),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),
         largest_allocation=largest_allocation,
+    )
+
+
+def _rows(profile: DeviceProfile) -> Rows:
+    return Rows(
+        longest=longest_row(profile),
+        long_column=long_column(profile),
+        chunk=lambda cumulative: chunk_of(cumulative, profile),
     )
 
 

@@ -7,6 +7,7 @@ from math import prod
 
 from lavax.ir.graph import Node
 from lavax.ir.monoids import REDUCTIONS
+from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import broadcast, build, reshaped, transposed
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import ANY_DEVICE, Target
@@ -28,6 +29,7 @@ class SplitRows:
 
 
 SPLIT_ROWS = SplitRows()
+_MOST_LOOKED_AT = 64  # elementwise operations ahead of a reduction, in search of transpositions
 
 
 def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
@@ -39,12 +41,29 @@ def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     if length == 0:
         return build("constant", type=node.type, value=REDUCTIONS[node.op].identity(node.dtype))
     columns = len(operand.shape) - 1 not in axes
+    if target.rows.long_column is not None:
+        columns = columns or _reads_columns(operand, axes)
+    long_column = target.rows.long_column or SPLIT_ROWS.long_column
     longest = MAX_LOOP_ITERATIONS if columns else target.rows.longest
     long = length >= SPLIT_ROWS.long_row if rows <= SPLIT_ROWS.few_rows else length > longest
-    if columns and 0 < rows < SPLIT_ROWS.few_columns and length >= SPLIT_ROWS.long_column:
+    if columns and 0 < rows < SPLIT_ROWS.few_columns and length >= long_column:
         part = 1 << (length * rows // SPLIT_ROWS.columns_of_parts).bit_length() >> 1
         return _in_parts(node, length, rows, max(min(part, SPLIT_ROWS.part), SPLIT_ROWS.shortest_part))
     return _in_parts(node, length, rows, SPLIT_ROWS.part) if long and rows else node
+
+
+def _reads_columns(operand: Node, axes: tuple[int, ...]) -> bool:
+    """Whether an array that is reduced is read through a transposition whose neighbours are of other rows."""
+    last, seen, stack = len(operand.shape) - 1, {operand}, [operand]
+    while stack:
+        node = stack.pop()
+        if node.op == "transpose" and node.attrs["axes"].index(last) not in axes:
+            return True
+        if node.op in OPERATIONS and OPERATIONS[node.op].family == "elementwise" and len(seen) <= _MOST_LOOKED_AT:
+            ahead = [each for each in node.operands if each not in seen]
+            seen.update(ahead)
+            stack += ahead
+    return False
 
 
 def prepare_position(node: Node) -> Node:
@@ -79,6 +98,8 @@ def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
     inner_first = bool(outer) and axes[0] < outer[0]
     order = (*axes, *outer) if inner_first else (*outer, *axes)
     moved = transposed(operand, order)
+    if inner_first:  # a divisor needs no padding, and columns are as well aligned wherever parts begin
+        part = next((size for size in range(part, part // 2, -1) if length % size == 0), part)
     parts = -(-length // part)
     shape, padding = (
         ((length, rows), ((parts * part - length, 0)))

@@ -6,6 +6,7 @@ from lavax.ir.operation import OPERATIONS
 from lavax.passes.simplify import (
     arithmetic,
     attention,
+    centred_sums,
     complex_numbers,
     contraction,
     control_flow,
@@ -46,6 +47,7 @@ _OWN: dict[str, tuple[RewriteRule, ...]] = {
     **attention.RULES,
     **complex_numbers.RULES,
     **control_flow.RULES,
+    "sum": (*reduction.RULES["sum"], *centred_sums.RULES["sum"]),
 }
 
 

@@ -75,6 +75,9 @@ class Rows:
 
     # Longer rows of neighbouring elements are reduced in parts, however many rows there are.
     longest: int = MAX_LOOP_ITERATIONS
+    # The elements from which columns are reduced in parts if they are few; also those that are columns only in memory,
+    # if they are read through a transposition. None: only columns of the array itself, by their own limit.
+    long_column: int | None = None
     # The length of the chunks that a cumulative operation is cut into; None if it goes along whole lines.
     chunk: Callable[[Node], int | None] = _none
 

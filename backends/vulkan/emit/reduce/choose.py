@@ -30,5 +30,14 @@ def longest_row(profile: DeviceProfile) -> int:
     return MAX_LOOP_ITERATIONS * members
 
 
+def long_column(profile: DeviceProfile) -> int | None:
+    """The elements from which few columns are reduced in parts; None if no special number is needed.
+
+    A workgroup has a line of neighbouring columns, so few columns leave most of a GPU idle. Exercised by
+    `python -m benchmarks models` (ResNet-50).
+    """
+    return 1 << 11 if _shares_as_gpu(profile) else None
+
+
 def _shares_as_gpu(profile: DeviceProfile) -> bool:
     return profile.kind != "cpu" and profile.subgroup_shuffle
