@@ -183,3 +183,26 @@ def _of_singular_values(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> 
     du = add(du, multiply(outside_u, expand_dims(inverse, -2)))
     dv = add(dv, multiply(outside_v, expand_dims(inverse, -2)))
     return (u, s, vh), (du, real(diagonal(inner, 0, -2, -1)), adjoint(dv))
+
+
+def complete_singular_values(value: Value) -> tuple[Value, ...]:
+    """U c[..., m, m], S f[..., k] and Vᴴ c[..., n, n], as `singular_values`, without a derivative."""
+    rows, columns = value.shape[-2:]
+    shapes = [(rows, rows), (min(rows, columns),), (columns, columns)]
+    return on_host(np.linalg.svd, shapes, value, real=(False, True, False))
+
+
+def _complete_qr(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    q, r = np.linalg.qr(matrix, mode="complete")
+    diagonal, phases = np.diagonal(r), np.ones(len(q), complex)
+    lengths = np.abs(diagonal)
+    phases[: len(diagonal)] = np.where(lengths > 0, diagonal / np.where(lengths > 0, lengths, 1), 1)
+    return q * phases, r * phases.conj()[:, None]
+
+
+def complete_factors(value: Value) -> tuple[Value, ...]:
+    """Q c[..., m, m] and R c[..., m, n] with Q·R = value and a diagonal of R that is not negative, by LAPACK on the
+    host; without a derivative.
+    """
+    rows, columns = value.shape[-2:]
+    return on_host(_complete_qr, [(rows, rows), (rows, columns)], value, real=(False, False))

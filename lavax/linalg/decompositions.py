@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from lavax.linalg.complex_matrices import (
     adjoint,
+    complete_factors,
+    complete_singular_values,
     from_interleaved,
     hermitian_eigenvalues,
     in_blocks,
@@ -67,7 +69,7 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult | Value:
     """Orthonormal columns Q and an upper triangle R with Q·R = x, for matrices [..., m, n].
 
     With k = min(m, n), `mode` "reduced" returns Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
-    [..., m, n], which has no gradient if m > n, and which complex matrices with m > n do not have; "r" only R of
+    [..., m, n], which has no gradient if m > n, and which is made on the host for complex matrices; "r" only R of
     "reduced". Signs are LAPACK's; for complex matrices the diagonal of R is not negative. Gradients assume that the
     first k columns are independent. Raises ShapeError for fewer than two axes, ValueError for another mode.
     """
@@ -95,7 +97,7 @@ def _qr_tall(value: Value, complete: bool) -> QRResult:
 
 def _complex_qr(value: Value, complete: bool) -> QRResult:
     if complete:
-        raise ValueError("qr: complex matrices with more rows than columns have mode 'reduced' or 'r' only")
+        return QRResult(*complete_factors(value))
     parts = Parts("qr", interleaved(value), complete=False)
     q, r = with_positive_diagonal(parts["q"], parts["r"])
     return QRResult(from_interleaved(q), from_interleaved(r))
@@ -160,8 +162,7 @@ def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) ->
 
     U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; if m and n differ,
     only the latter have gradients, and only if the singular values differ. With `compute_uv=False` S alone. Raises
-    ShapeError for fewer than two axes. Complex matrices are decomposed on the host, by NumPy; those that are not square
-    with `full_matrices=False` only.
+    ShapeError for fewer than two axes. Complex matrices are decomposed on the host, by NumPy.
     """
     if not compute_uv:
         return svdvals(x)
@@ -171,9 +172,8 @@ def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) ->
         return _svd_of_nothing(value, full_matrices)
     wide = rows < columns
     if value.type.dtype.is_complex:
-        if full_matrices and rows != columns:
-            raise ValueError("svd: complex matrices that are not square take full_matrices=False")
-        return SVDResult(*singular_values(value))
+        complete = full_matrices and rows != columns
+        return SVDResult(*(complete_singular_values if complete else singular_values)(value))
     parts = Parts(
         "svd", matrix_transpose(value) if wide else value, vectors=True, complete=full_matrices and rows != columns
     )

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lavax.ir.types import complex64
 from lavax.linalg.host_routines import on_host
 from lavax.linalg.matrices import is_empty, square_matrices, unit_matrices
 from lavax.linalg.solving import solve
-from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy._core.promotion import PROMOTION
 from lavax.numpy.arrays.complex_parts import conj, real
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.manipulation import expand_dims
@@ -30,13 +32,14 @@ class EigResult(NamedTuple):
 
 
 def _routine(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = np.linalg.eig(matrix)
+    """Real matrices by the routine for them, whose complex eigenvalues are conjugate pairs exactly."""
+    values, vectors = np.linalg.eig(matrix if matrix.imag.any() else matrix.real)
     return values, vectors
 
 
 def _on_host(value: Value) -> EigResult:
     size = value.shape[-1]
-    return EigResult(*on_host(_routine, [(size,), (size, size)], value))
+    return EigResult(*on_host(_routine, [(size,), (size, size)], value, real=(False, False)))
 
 
 @custom_jvp
@@ -54,20 +57,19 @@ def _tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[EigRe
     same = equal(gaps, 0)
     turned = matmul(vectors, where(same, 0.0, divide(inner, where(same, 1.0, gaps))))
     along = sum_over(multiply(conj(vectors), turned), -2, keepdims=True)
-    along = real(along) if along.type.dtype.is_complex else along
-    moved = subtract(turned, multiply(vectors, along))
+    moved = subtract(turned, multiply(vectors, real(along)))
     return EigResult(values, vectors), EigResult(diagonal(inner, 0, -2, -1), moved)
 
 
 def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues [..., n], in LAPACK's order, and eigenvectors of length 1, the columns of [..., n, n].
 
-    Computed on the host by NumPy, in float64, so a compiled function waits for the device here. Of real matrices
-    complex eigenvalues and their vectors are NaN: make the matrices complex to get them. Gradients are defined if the
-    eigenvalues differ. Raises ShapeError for matrices that are not square, SideEffectError inside `scan`, `while_loop`
-    and `cond`.
+    Both are complex, of real matrices too. Computed on the host by NumPy, in float64, so a compiled function waits for
+    the device here. Gradients are defined if the eigenvalues differ. Raises ShapeError for matrices that are not
+    square, SideEffectError inside `scan`, `while_loop` and `cond`.
     """
-    value = square_matrices("eig", a)
+    given = square_matrices("eig", a)
+    value = cast(given, PROMOTION[given.type.dtype, complex64])
     if is_empty(value):
         return EigResult(zeros(value.shape[:-1], dtype=value.dtype), unit_matrices(value, 0))
     found: EigResult = _eig(value)

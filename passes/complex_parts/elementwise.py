@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from lavax.ir.graph import Node
 from lavax.ir.types import bool_
 from lavax.passes.build.builder import build, cast, iota, zeros
-from lavax.passes.complex_parts import arithmetic, exponential, fourier, ordering, products, trigonometric
+from lavax.passes.complex_parts import arithmetic, exponential, fourier, ordering, products, scattering, trigonometric
 from lavax.passes.complex_parts.parts import Parts, Real, Truth, parts
 from lavax.passes.complex_parts.roots import unit_root
 
@@ -167,6 +167,7 @@ RULES: dict[str, Rule] = {
     "fft": _with_node(fourier.transform),
     "unit_root": _unit_root,
     "prod": _with_node(products.product_over),
+    "scatter_multiply": _with_node(scattering.scatter_multiply),
     "search_sorted": _with_node(ordering.search_sorted),
     "sort": _with_node(ordering.sort),
     "sort_order": _with_node(ordering.sort_order),

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import as_floating, real_numbers
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import cut, reshaped
@@ -29,12 +29,14 @@ def interp(
     right: ArrayLike | None = None,
     period: float | None = None,
 ) -> Value:
-    """Linear interpolation at `x` between the points (xp, fp), with rising `xp`; float32.
+    """Linear interpolation at `x` between the points (xp, fp), with rising `xp`; float32, or of a complex `fp`
+    its dtype.
 
     Beyond the ends it is `left` and `right` (by default the first and last `fp`). With `period` the points repeat, and
     may be unsorted. Raises ShapeError unless `xp` and `fp` have one axis and equal extents.
     """
-    places, points, values = as_floating(x), as_floating(xp), as_floating(fp)
+    places, points = (real_numbers("interp", coordinates) for coordinates in (x, xp))
+    values = as_floating(fp)
     if points.ndim != 1 or points.shape != values.shape or not points.size:
         raise shape_error(f"interp: {points.type} and {values.type} are not the coordinates of points")
     if period is not None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lavax.ir.types import TensorType, float32
+from lavax.ir.types import TensorType, complex_of, float32
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
@@ -26,7 +26,9 @@ from lavax.numpy.products.linear_algebra import matmul, outer, trace
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer.values.value import Value
 
-__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval"]
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
+]  # fmt: skip
 
 
 def _coefficients(name: str, p: ArrayLike) -> Value:
@@ -243,3 +245,22 @@ def _weighed(matrix: Value, values: Value, weights: Value) -> tuple[Value, Value
         raise shape_error(f"polyfit: weights {weights.type} for values {values.type}")
     column = reshaped(weights, (weights.size, 1))
     return multiply(matrix, column), multiply(values, weights if values.ndim == 1 else column)
+
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Value:
+    """The complex roots [n] of the polynomial of degree n with coefficients `p`, highest power first.
+
+    They are the eigenvalues of its companion matrix, which the host computes, as in `lavax.linalg.eigvals`. Leading
+    zeros lower the degree: their number is data, so inside `compile` give `strip_zeros=False`, with which a leading
+    zero makes all roots NaN. Raises ShapeError for coefficients that do not have one axis.
+    """
+    from lavax.linalg.eigenvalues import eigvals  # late: it uses lavax.numpy
+
+    given = _coefficients("roots", p)
+    coefficients = as_floating(trim_zeros(given, "f") if strip_zeros else given)
+    if coefficients.size < 2:
+        return zeros(0, complex_of(coefficients.type.dtype.part))
+    size = coefficients.size - 1
+    first_row = reshaped(negative(divide(coefficients[1:], coefficients[0])), (1, size))
+    shifted = eye(size - 1, size, dtype=coefficients.dtype)
+    return eigvals(concatenate([first_row, shifted]))

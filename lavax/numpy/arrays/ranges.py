@@ -193,14 +193,20 @@ def _exponents(dtype: Any) -> Any:
 def geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Value:
-    """`num` numbers at equal ratios from `start` to `stop`, both of one sign and not 0; as `linspace`."""
+    """`num` numbers at equal ratios from `start` to `stop`, both of one sign and not 0; as `linspace`.
+
+    Complex numbers lie on a logarithmic spiral, whose angles take the short way round.
+    """
     if _exponents(dtype) is not None:
         low, high = (asarray(end, dtype) for end in (start, stop))
     else:
         low, high = as_value(start) * 1.0, as_value(stop) * 1.0
     num = whole_number("num", num)
-    exponents = linspace(log(abs(low)), log(abs(high)), num, endpoint)
-    result = multiply(exp(exponents), sign(low))
+    if low.type.dtype.is_complex or high.type.dtype.is_complex:
+        result = multiply(exp(linspace(0.0, log(divide(high, low)), num, endpoint)), low)
+    else:
+        exponents = linspace(log(abs(low)), log(abs(high)), num, endpoint)
+        result = multiply(exp(exponents), sign(low))
     place = iota(TensorType((num, *(1,) * (result.ndim - 1)), int32), 0)
     result = where(equal(place, 0), low, result)
     if endpoint and num > 1:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.ir.types import bool_, int32
-from lavax.numpy._core.application import apply, as_floating, binary_function
+from lavax.numpy._core.application import apply, binary_function, real_numbers
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.values.value import Value
@@ -39,8 +39,8 @@ def abs(x: ArrayLike) -> Value:
 
 
 def fabs(x: ArrayLike) -> Value:
-    """|x|, elementwise, as a float."""
-    return abs(as_floating(x))
+    """|x|, elementwise, as a float, of real numbers."""
+    return abs(real_numbers("fabs", x))
 
 
 def sign(x: ArrayLike) -> Value:

@@ -139,8 +139,14 @@ def modf(x: ArrayLike) -> tuple[Value, Value]:
 def nan_to_num(
     x: ArrayLike, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None, neginf: ArrayLike | None = None
 ) -> Value:
-    """`x` with `nan` for NaN, and `posinf` and `neginf` for infinities: None is the largest finite number."""
+    """`x` with `nan` for NaN, and `posinf` and `neginf` for infinities: None is the largest finite number.
+
+    Of complex numbers each part is replaced on its own.
+    """
     value = as_value(x)
+    if value.type.dtype.is_complex:
+        parts = [nan_to_num(bind(part, value), nan, posinf, neginf) for part in ("real", "imag")]
+        return with_weak(bind("complex", *parts), value.weak)
     if not value.type.dtype.is_float:
         return own(value)
     largest = float(np.finfo(value.type.dtype.numpy).max)
@@ -153,6 +159,8 @@ def nan_to_num(
 def heaviside(x: ArrayLike, y: ArrayLike) -> Value:
     """0 where `x` is below 0, 1 where it is above, `y` where it is 0, as a float, elementwise; NaN stays NaN."""
     (value, at_zero), weak = together("heaviside", x, y, real=True)
+    if value.type.dtype.is_complex:
+        raise dtype_error(f"heaviside takes real numbers, got {value.type}: take their real parts")
     step = where(less(value, 0), 0.0, where(greater(value, 0), 1.0, where(isnan(value), value, at_zero)))
     return with_weak(step, weak)
 

@@ -1,9 +1,12 @@
 """New arrays that differ from old ones at some positions: `x.at[key].set(y)` and its relatives."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from lavax.ir.monoids import BY_JOIN
 from lavax.ir.types import TensorType, bool_, int32
@@ -245,7 +248,11 @@ def _where_mask(array: Value, mask: Any, join: str, values: ArrayLike) -> Value:
 
 def _fitting(array: Value, values: ArrayLike, shape: tuple[int, ...]) -> Value:
     """The updates in the dtype of `array`, broadcast to `shape`. Raises ShapeError if they do not broadcast."""
-    updates = cast(as_value(values), array.type.dtype)
+    given = as_value(values)
+    if given.type.dtype.is_complex and array.type.dtype.kind not in ("complex", "bool"):
+        message = f"at[]: the imaginary parts of the updates are dropped, because the array is {array.type}"
+        warnings.warn(message, np.exceptions.ComplexWarning, 5)
+    updates = cast(given, array.type.dtype)
     extra = updates.ndim - len(shape)
     if extra > 0 and updates.shape[:extra] == (1,) * extra:
         updates = reshaped(updates, updates.shape[extra:])

@@ -96,9 +96,9 @@ _root.defvjp(_root_forward, _root_backward)
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Value:
     """The square roots X of matrices [..., n, n], X·X = A, of which the eigenvalues have positive real parts.
 
-    Computed on the host by SciPy, in float64, so a compiled function waits for the device here. There are no complex
-    dtypes: a root that is complex is NaN. `blocksize` changes nothing. Raises ShapeError for matrices that are not
-    square, ImportError without SciPy, SideEffectError inside `scan`, `while_loop` and `cond`.
+    Computed on the host by SciPy, in float64, so a compiled function waits for the device here. The complex root of a
+    real matrix is NaN: make the matrix complex to get it. `blocksize` changes nothing. Raises ShapeError for matrices
+    that are not square, ImportError without SciPy, SideEffectError inside `scan`, `while_loop` and `cond`.
     """
     value = square_matrices("sqrtm", A)
     found: Value = value if is_empty(value) else _root(value)
@@ -106,18 +106,22 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Value:
 
 
 def schur(a: ArrayLike, output: str = "real") -> tuple[Value, Value]:
-    """T and Z with Z·T·Zᵀ = a [..., n, n]: Z is orthogonal, and T triangular but for blocks of 2 by 2 on its diagonal.
+    """T and Z with Z·T·Zᴴ = a [..., n, n]: Z is unitary, and T an upper triangle.
 
-    Computed on the host by SciPy, in float64, as `sqrtm`; it has no derivative. Raises ValueError for another `output`
-    than "real", because there are no complex dtypes, and the errors of `sqrtm`.
+    The `output` "real" of a real matrix is real: its T has blocks of 2 by 2 on the diagonal for complex eigenvalues.
+    With "complex", and of complex matrices, both are complex. Computed on the host by SciPy, in float64, as `sqrtm`; it
+    has no derivative. Raises ValueError for another `output`, and the errors of `sqrtm`.
     """
-    if output != "real":
-        raise ValueError(f"schur: output must be 'real', because there are no complex dtypes, got {output!r}")
+    if output not in ("real", "complex"):
+        raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}")
     value = square_matrices("schur", a)
+    if output == "complex":
+        value = lnp.astype(value, lnp.result_type(value, lnp.complex64))
     if is_empty(value):
         return value, value
+    kind = "complex" if value.type.dtype.is_complex else "real"
     routine, shape = scipy_linalg("schur").schur, value.shape[-2:]
-    t, z = on_host(lambda matrix: routine(matrix, output="real"), [shape, shape], value)
+    t, z = on_host(lambda matrix: routine(matrix, output=kind), [shape, shape], value)
     return t, z
 
 

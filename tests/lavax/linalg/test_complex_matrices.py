@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import linalg
+from lavax.scipy import linalg as functions
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -87,6 +89,32 @@ def test_singular_values(matrix: np.ndarray) -> None:
     close(linalg.pinv(matrix), np.linalg.pinv(matrix))
 
 
+@pytest.mark.parametrize("matrix", [BATCH, TALL, WIDE], ids=["square", "tall", "wide"])
+def test_complete_factors(matrix: np.ndarray) -> None:
+    rows, columns = matrix.shape[-2:]
+    q, r = map(np.asarray, linalg.qr(matrix, mode="complete"))
+    assert q.shape[-2:] == (rows, rows) and r.shape[-2:] == (rows, columns)
+    close(q @ r, matrix)
+    close(adjoint(q) @ q, np.broadcast_to(np.eye(rows), q.shape))
+    assert (np.diagonal(r, axis1=-2, axis2=-1).real >= -1e-6).all()
+    u, s, vh = map(np.asarray, linalg.svd(matrix))
+    assert u.shape[-2:] == (rows, rows) and vh.shape[-2:] == (columns, columns)
+    kept = s.shape[-1]
+    close(u[..., :kept] * s[..., None, :] @ vh[..., :kept, :], matrix)
+    close(adjoint(u) @ u, np.broadcast_to(np.eye(rows), u.shape))
+    close(vh @ adjoint(vh), np.broadcast_to(np.eye(columns), vh.shape))
+
+
+def test_what_is_made_of_factors() -> None:
+    close(linalg.matrix_power(A, 3), A @ A @ A)
+    close(linalg.matrix_power(A, -1), np.linalg.inv(A))
+    assert int(linalg.matrix_rank(TALL[:, :1] * WIDE[:1])) == 1
+    np.testing.assert_allclose(float(linalg.cond(A)), np.linalg.cond(A), rtol=1e-4)
+    close(linalg.lstsq(TALL, TALL[:, 0])[0], np.linalg.lstsq(TALL, TALL[:, 0], rcond=None)[0])
+    sign, logarithm = linalg.slogdet(A)
+    close(np.asarray(sign) * np.exp(np.asarray(logarithm)), np.linalg.det(A))
+
+
 def test_eigenvalues_of_any_matrix() -> None:
     values, vectors = map(np.asarray, linalg.eig(A))
     close(A @ vectors, vectors * values)
@@ -148,8 +176,21 @@ def test_jax_still_gives_what_is_recorded() -> None:
         np.testing.assert_allclose(np.sum(gradient * _K), RECORDED[name], atol=1e-4 * size, err_msg=name)
 
 
-def test_what_is_not_there_yet_is_refused() -> None:
-    with pytest.raises(ValueError, match="qr: complex matrices"):
-        linalg.qr(TALL, mode="complete")
-    with pytest.raises(ValueError, match="svd: complex matrices"):
-        linalg.svd(TALL)
+def test_functions_of_matrices() -> None:
+    close(functions.expm(A), scipy.linalg.expm(A))
+    root = np.asarray(functions.sqrtm(A))
+    close(root @ root, A)
+    for matrix in (A, A.real.copy()):
+        t, z = map(np.asarray, functions.schur(matrix, output="complex"))
+        close(z @ t @ adjoint(z), matrix)
+        close(np.triu(t), t)
+    x = np.asarray(functions.solve_sylvester(A, DEFINITE[0, :2, :2], A[:, :2]))
+    close(A @ x + x @ DEFINITE[0, :2, :2], A[:, :2])
+    gradient = np.asarray(lx.grad(lambda m: lnp.sum(lnp.abs(functions.sqrtm(m)) ** 2))(A))
+    step = 1e-3 * A[::-1]
+
+    def total(m: np.ndarray) -> float:
+        return float(np.sum(np.abs(scipy.linalg.sqrtm(m.astype(np.complex128))) ** 2))
+
+    slope = (total(A + step) - total(A - step)) / 2
+    np.testing.assert_allclose(np.sum(gradient * step).real, slope, rtol=1e-3)

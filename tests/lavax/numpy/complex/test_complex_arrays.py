@@ -219,3 +219,65 @@ def test_a_dropped_imaginary_part_is_told() -> None:
 def test_further_functions_of_real_numbers(name: str) -> None:
     with pytest.raises(lx.DtypeError, match=f"{name}.* is not defined for c64"):
         getattr(lnp, name)(Z, W)
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (2, 3)])
+def test_products_at_positions(shape: tuple[int, ...]) -> None:
+    """Several factors may meet one element, and those outside are dropped; on the device."""
+    rows, columns = (RANDOM.integers(0, 2, shape).astype(np.int32) for _ in range(2))
+    one, two = Z.copy(), Z.copy()
+    lines, numbers = sample((*shape, 4)), sample(shape)
+    np.multiply.at(one, rows, lines)
+    np.multiply.at(two, (rows, columns), numbers)
+    np.testing.assert_allclose(np.asarray(lnp.asarray(Z).at[rows].multiply(lines)), one, rtol=1e-5)
+    found = lx.compile(lambda z, r, c, v: z.at[r, c].multiply(v))(Z, rows, columns, numbers)
+    np.testing.assert_allclose(np.asarray(found), two, rtol=1e-5)
+    outside = lnp.asarray(Z).at[rows, columns + 3].multiply(numbers, mode="drop")
+    expected, inside = Z.copy(), columns.reshape(-1) == 0
+    np.multiply.at(expected, (rows.reshape(-1)[inside], 3), numbers.reshape(-1)[inside])
+    np.testing.assert_allclose(np.asarray(outside), expected, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_updates_of_real_arrays_tell_that_they_drop_parts() -> None:
+    x = lnp.ones(3)
+    for values in (2 + 1j, lnp.asarray(2 + 1j)):
+        with pytest.warns(np.exceptions.ComplexWarning, match="imaginary parts of the updates are dropped"):
+            assert x.at[1].set(values).tolist() == [1, 2, 1]
+
+
+def test_roots_of_polynomials() -> None:
+    for coefficients in (Z[0], Z[0].real, np.array([0, 0, 2, 1, -1], np.float32)):
+        found = lnp.sort(lnp.roots(coefficients))
+        wanted = np.sort(np.roots(coefficients).astype(np.complex64))
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+    assert lnp.roots([3.0]).shape == (0,)
+    inside = lx.compile(lambda p: lnp.sort(lnp.roots(p, strip_zeros=False)))(Z[0])
+    np.testing.assert_allclose(np.asarray(inside), np.sort(np.roots(Z[0])), rtol=1e-4)
+    gradient = lx.grad(lambda p: lnp.sum(lnp.abs(lnp.roots(p, strip_zeros=False)) ** 2))(Z[0])
+    step = 1e-3 * W[0]
+
+    def total(p: np.ndarray) -> float:
+        return float(np.sum(np.abs(np.roots(p.astype(np.complex128))) ** 2))
+
+    slope = (total(Z[0] + step) - total(Z[0] - step)) / 2
+    np.testing.assert_allclose(np.sum(np.asarray(gradient) * step).real, slope, rtol=1e-3)
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_special_parts_are_replaced() -> None:
+    z = np.array([complex(np.nan, 1), complex(1, np.inf), complex(-np.inf, np.nan)], np.complex64)
+    np.testing.assert_array_equal(np.asarray(lnp.nan_to_num(z)), np.nan_to_num(z))
+    found = lnp.nan_to_num(z, nan=7, posinf=5, neginf=-5)
+    np.testing.assert_array_equal(np.asarray(found), np.nan_to_num(z, nan=7, posinf=5, neginf=-5))
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_ranges_and_samples() -> None:
+    np.testing.assert_allclose(np.asarray(lnp.geomspace(1j, 100, 4)), np.geomspace(1j, 100, 4), rtol=1e-5)
+    points = np.arange(4, dtype=np.float32)
+    at = np.array([0.5, 1.2, -1, 9], np.float32)
+    np.testing.assert_allclose(np.asarray(lnp.interp(at, points, Z[0])), np.interp(at, points, Z[0]), rtol=1e-5)
+    for name, arguments in (("interp", (Z[0], points, points)), ("fabs", (Z,)), ("heaviside", (Z, 1.0))):
+        with pytest.raises(lx.DtypeError, match=f"{name} takes real numbers"):
+            getattr(lnp, name)(*arguments)
