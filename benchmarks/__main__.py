@@ -13,7 +13,17 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import lavax as lx
-from benchmarks import algorithms, comparison_report, compile_time, digits, eager, first_call, loops, overhead
+from benchmarks import (
+    algorithms,
+    comparison_report,
+    compile_time,
+    digits,
+    eager,
+    first_call,
+    loops,
+    overhead,
+    selection,
+)
 from benchmarks.comparison import Limits, Measurement, best_product, compare
 from benchmarks.figure import Figure, as_table
 from benchmarks.models.report import report as report_models
@@ -27,6 +37,7 @@ FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
     "eager": eager.measure,
     "loops": loops.measure,
     "overhead": overhead.measure,
+    "selection": selection.measure,
 }
 COMPARISONS = {
     "comparison": "Every workload in every library.",
