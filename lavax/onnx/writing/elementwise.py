@@ -54,9 +54,22 @@ def _extremum(operator: str, of_truth: str) -> Rule:
         if node.dtype.kind == "bool":
             made: str = writer.add(of_truth, names)
             return made
+        if node.dtype == _U32:
+            return out_of_order(writer, writer.add(operator, [in_order(writer, name) for name in names]))
         return _in_wider(writer, node.dtype, names, operator)
 
     return _rule(make)
+
+
+def in_order(writer: Writer, name: str) -> str:
+    """32-bit integers without sign as ones with a sign, in the same order: readers may not have 64 bits."""
+    return writer.cast(writer.add("BitwiseXor", [name, writer.number(1 << 31, _U32)]), _I32)
+
+
+def out_of_order(writer: Writer, name: str) -> str:
+    """The integers without sign that `in_order` was given."""
+    made: str = writer.add("BitwiseXor", [writer.cast(name, _U32), writer.number(1 << 31, _U32)])
+    return made
 
 
 def _logic(of_truth: str, of_bits: str) -> Rule:
@@ -67,11 +80,19 @@ def _comparison(operator: str) -> Rule:
     def make(writer: Writer, node: Node, names: list[str]) -> str:
         dtype = node.operands[0].dtype
         wider = _I32 if dtype.kind == "bool" and operator != "Equal" else _WIDER.get(dtype.name)
-        given = names if wider is None else [writer.cast(name, wider) for name in names]
+        if dtype == _U32:
+            given = [in_order(writer, name) for name in names]
+        else:
+            given = names if wider is None else [writer.cast(name, wider) for name in names]
         made: str = writer.add(operator, given)
         return made
 
     return _rule(make)
+
+
+def _first(writer: Writer, node: Node) -> Held:
+    """The first operand; the others only say when."""
+    return writer.held(node.operands[0])
 
 
 def _not_equal(writer: Writer, node: Node) -> Held:
@@ -202,7 +223,7 @@ def _cast(writer: Writer, node: Node, names: list[str]) -> str:
 
 _NAMED = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh",
-    "barrier": "Identity", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
     "known_value": "Identity", "log": "Log", "logistic": "Sigmoid", "negate": "Neg", "round": "Round", "sign": "Sign",
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "stop_gradient": "Identity", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
@@ -212,6 +233,7 @@ RULES: dict[str, Rule] = {
     "add": _arithmetic("Add"),
     "and": _logic("And", "BitwiseAnd"),
     "atan2": _rule(_atan2),
+    "barrier": _first,
     "cast": _rule(_cast),
     "cbrt": _rule(_cbrt),
     "divide": _arithmetic("Div"),

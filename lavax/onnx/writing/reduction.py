@@ -8,6 +8,7 @@ import numpy as np
 
 from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES, DType
+from lavax.onnx.writing.elementwise import in_order, out_of_order
 from lavax.onnx.writing.writer import Rule, Writer
 
 _I32, _I64 = DTYPES["i32"], DTYPES["i64"]
@@ -27,6 +28,14 @@ def in_numbers(writer: Writer, name: str, dtype: DType, make: Callable[[str, DTy
     if wider is dtype:
         return make(name, dtype)
     return writer.cast(make(writer.cast(name, wider), wider), dtype)
+
+
+def _comparable(writer: Writer, x: Node) -> str:
+    """A value in a dtype that runtimes sort, with its elements in the same order."""
+    name = writer.full(x)
+    if x.dtype.name == "u32":
+        return in_order(writer, name)
+    return name if x.dtype.name in _PLAIN else writer.cast(name, _numbers(x.dtype))
 
 
 def _reduction(operator: str) -> Rule:
@@ -84,9 +93,7 @@ def _pool(writer: Writer, node: Node) -> str | None:
 def _position(operator: str) -> Rule:
     def write(writer: Writer, node: Node) -> str:
         (x,) = node.operands
-        name = writer.full(x)
-        if x.dtype.name not in _PLAIN:
-            name = writer.cast(name, _numbers(x.dtype))
+        name = _comparable(writer, x)
         return writer.cast(writer.add(operator, [name], axis=node.attrs["axis"], keepdims=0), node.dtype)
 
     return write
@@ -128,9 +135,7 @@ def _cumulative(operator: str, identity: Callable[[DType], object]) -> Rule:
 def _sorted(writer: Writer, node: Node) -> tuple[str, str]:
     """The sorted elements and their places: all of them are the smallest."""
     (x,) = node.operands
-    name = writer.full(x)
-    if x.dtype.name not in _PLAIN:
-        name = writer.cast(name, _numbers(x.dtype))
+    name = _comparable(writer, x)
     count = writer.integers([x.shape[node.attrs["axis"]]])
     values, places = writer.add("TopK", [name, count], 2, axis=node.attrs["axis"], largest=0, sorted=1)
     return values, places
@@ -138,6 +143,8 @@ def _sorted(writer: Writer, node: Node) -> tuple[str, str]:
 
 def _sort(writer: Writer, node: Node) -> str:
     values, _ = _sorted(writer, node)
+    if node.dtype.name == "u32":
+        return out_of_order(writer, values)
     return values if node.dtype.name in _PLAIN else writer.cast(values, node.dtype)
 
 

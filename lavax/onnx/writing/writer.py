@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from lavax.base.errors import ONNXError
 from lavax.ir.graph import Graph, Node
 from lavax.ir.types import DType, TensorType
 from lavax.onnx.reading.package import onnx_package
@@ -31,10 +30,11 @@ Rule = Callable[["Writer", Node], Result]
 
 @dataclass(eq=False)
 class File:
-    """What the graphs of one file share: names that are taken, and tensors."""
+    """What the graphs of one file share: names that are taken, weights, and constants, which no reader trains."""
 
     rules: Mapping[str, Rule]
-    tensors: dict[str, np.ndarray] = field(default_factory=dict)
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
     known: dict[tuple[Any, ...], str] = field(default_factory=dict)  # the names of small tensors
     taken: set[str] = field(default_factory=set)
 
@@ -70,9 +70,15 @@ class Writer:
         if key is not None and key in self.file.known:
             return self.file.known[key]
         given = self.file.fresh(name)
-        self.file.tensors[given] = array
+        self.file.constants[given] = array
         if key is not None:
             self.file.known[key] = given
+        return given
+
+    def initializer(self, numbers: np.ndarray, name: str) -> str:
+        """The name of a weight, which is a tensor of its own even if another has the same numbers."""
+        given = self.file.fresh(name)
+        self.file.weights[given] = numbers
         return given
 
     def integers(self, numbers: Sequence[int]) -> str:
@@ -158,20 +164,3 @@ def subgraph(writer: Writer, names: Sequence[tuple[str, TensorType]], outputs: S
         made.append(described(own, type))
     helper = onnx_package().helper
     return helper.make_graph(writer.nodes, writer.file.fresh("graph"), [described(*each) for each in names], made)
-
-
-def refuse_operations(graphs: Sequence[Graph], rules: Mapping[str, Rule]) -> None:
-    """Raises ONNXError with all operations that ONNX has no form for."""
-    from lavax.passes.build.inline import inner_graphs
-
-    missing: dict[str, str] = {}
-    waiting = list(graphs)
-    while waiting:
-        graph = waiting.pop()
-        for node in graph.nodes:
-            waiting += inner_graphs(node)
-            if node.op not in rules:
-                missing.setdefault(node.op, f" ({node.location})" if node.location else "")
-    if missing:
-        listed = ", ".join(f"{name}{place}" for name, place in missing.items())
-        raise ONNXError(f"onnx.save: these operations have no form in ONNX yet: {listed}")

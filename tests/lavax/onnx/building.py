@@ -45,8 +45,8 @@ def _element_type(dtype: str) -> int:
     return int(onnx_package().helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
-def run_reference(data: bytes, inputs: Mapping[str, Any]) -> list[np.ndarray]:
-    """The outputs by onnxruntime. Skips the test if it is not there."""
+def run_reference(data: bytes | str, inputs: Mapping[str, Any]) -> list[np.ndarray]:
+    """The outputs of a model, as bytes or at a path, by onnxruntime. Skips the test if it is not there."""
     onnxruntime = pytest.importorskip("onnxruntime", reason="compares with onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
