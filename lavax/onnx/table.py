@@ -23,8 +23,9 @@ from lavax.onnx.operators import (
     shaping,
     signal,
 )
+from lavax.onnx.operators.microsoft import arrays, fused
 from lavax.onnx.operators.microsoft import attention as microsoft_attention
-from lavax.onnx.operators.microsoft import fused
+from lavax.onnx.operators.microsoft import quantized as microsoft_quantized
 from lavax.onnx.operators.operator import Operator
 from lavax.onnx.reading.graph import Node
 
@@ -48,7 +49,9 @@ FAMILIES = {
     "Losses": losses.OPERATORS,
     "Chance": chance.OPERATORS,
     "Detection": detection.OPERATORS,
-    "com.microsoft": fused.OPERATORS + microsoft_attention.OPERATORS,
+    "com.microsoft": (
+        fused.OPERATORS + microsoft_attention.OPERATORS + arrays.OPERATORS + microsoft_quantized.OPERATORS
+    ),
 }
 
 TABLE: dict[tuple[str, str], list[Operator]] = {}

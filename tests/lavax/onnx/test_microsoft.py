@@ -27,14 +27,14 @@ def compare(
     pytest.importorskip("onnxruntime", reason="compares with onnxruntime")
     given = {name: value for name, value in inputs.items() if value is not None}
     names = " ".join(name if inputs[name] is not None else "-" for name in inputs)
-    fixed = {name: value for name, value in given.items() if name in ("total", "w8", "zero")}
+    fixed = {name: value for name, value in given.items() if name in ("total", "w8", "zero", "axis", "pads")}
     free = {name: value for name, value in given.items() if name not in fixed}
     made = [f"y{k}" for k in range(outputs)]
-    integers = attributes.pop("integers", ())
+    integers, element = attributes.pop("integers", ()), attributes.pop("element", None)
     data = model(
         [node(operator, names, " ".join(made), domain=attributes.pop("domain", DOMAIN), **attributes)],
         {name: (value.dtype.str[1:], value.shape) for name, value in free.items()},
-        {name: ("i4" if name in integers else "f4", None) for name in made},
+        {name: (element or ("i4" if name in integers else "f4"), None) for name in made},
         fixed,
         com_microsoft=1,
     )

@@ -35,7 +35,7 @@ def _scale(call: Call) -> float | None:
     return call.scale or None
 
 
-def _attention(
+def attention(
     call: Call, x: Any, w: Any, b: Any = None, mask: Any = None, past: Any = None, added: Any = None,
     past_length: Any = None,
 ) -> Any:  # fmt: skip
@@ -156,7 +156,7 @@ _GROUPED = {
 
 OPERATORS = (
     Operator(
-        "Attention", _attention,
+        "Attention", attention,
         {
             **_COMMON, "do_rotary": 0, "past_present_share_buffer": 0, "qkv_hidden_sizes": None,
             "rotary_embedding_dim": 0,

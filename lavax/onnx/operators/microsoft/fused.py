@@ -102,8 +102,8 @@ def _embed_layer_norm(
     return (normal * gamma + beta, index, total)[: max(call.outputs, 1)]
 
 
-def _group_norm(call: Call, x: Any, gamma: Any, beta: Any) -> Any:
-    """Over groups of channels, which are the last axis with `channels_last`."""
+def group_norm(call: Call, x: Any, gamma: Any, beta: Any) -> Any:
+    """GroupNorm: over groups of channels, which are the last axis with `channels_last`."""
     last = lnp.moveaxis(x, 1, -1) if not call.channels_last else x
     apart = lnp.reshape(last, (x.shape[0], -1, call.groups, last.shape[-1] // call.groups))
     centre = apart - lnp.mean(apart, axis=(1, 3), keepdims=True)
@@ -210,7 +210,7 @@ OPERATORS = (
     ),
     _own("Gelu", lambda call, x: nn.gelu(x, approximate=False)),
     _own(
-        "GroupNorm", _group_norm, {"activation": 0, "channels_last": 1, "epsilon": 1e-5, "groups": REQUIRED},
+        "GroupNorm", group_norm, {"activation": 0, "channels_last": 1, "epsilon": 1e-5, "groups": REQUIRED},
     ),
     _own("Inverse", lambda call, x: lnp.linalg.inv(x)),
     _own("MatMulNBits", _matmul_n_bits, _N_BITS, refuse=_refuse_bits, lacking="g_idx"),
