@@ -17,7 +17,7 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MATRICES
 
 _SCALE = """
-barrier();
+meet_shared();
 real scale = 0.0, bad = 0.0, norm = 0.0;
 for (int r = down; r < rows; r += high) {
     for (int c = aside; c <= r; c += wide) {
@@ -40,7 +40,7 @@ real negligible = NEGLIGIBLE * sqrt(total(norm));
 """
 # The rank of each value; equal values keep their order. Then `halves` are signs.
 _ORDER = """
-barrier();
+meet_shared();
 for (int k = lane; k < columns; k += LOCAL) {
     real value = work[k * STRIDE + k];
     int rank = 0;
@@ -62,7 +62,7 @@ for (int j = 0; j < columns; ++j) {
 signs[k] = highest >= -lowest ? 1.0 : -1.0;
 """
 _VECTORS = """
-barrier();
+meet_shared();
 for (int r = down; r < rows; r += high)
     for (int c = aside; c < columns; c += wide)
         x.data[vectors + ranks[r] * columns + c] = bad > 0.0 ? FAILED : signs[r] * rotation[r * STRIDE + c];

@@ -115,9 +115,9 @@ _SWEEPS = """
 for (int sweep = 0; sweep < SWEEPS; ++sweep) {
     real rotated = 0.0;
     for (int turn = 0; turn < turns; ++turn) {
-        barrier();
+        meet_shared();
         ANGLES
-        barrier();
+        meet_shared();
         for (int t = down; t < matches; t += high) {
             ivec2 pair = players(t, turn, turns);
             real s = sines[t], half_tangent = halves[t];
@@ -175,6 +175,6 @@ def emit_jacobi(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     element, cosine = (routine.number(factor * unit) for factor in (NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE))
     relative = f"{cosine} * sqrt(of_p) * sqrt(of_q)"
     write_rotations(routine, relative if attrs["relative"] else element, attrs["sweeps"], accumulated=True)
-    routine.write("barrier();")
+    routine.write("meet_shared();")
     routine.write(_RESULT)
     return routine.close()

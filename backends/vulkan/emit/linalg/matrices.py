@@ -2,8 +2,11 @@
 
 The algorithm is GLSL text, the same for float32 and float64: `real` is the matrix's dtype. It may use the sizes it asks
 for by name, `lane` of `LOCAL` invocations, the matrix's part of the result as `x.data[…]`, `meet()` (a barrier after
-which all see the others' writes), and `total(part)` and `largest(part)`, which fold one number of each invocation in
-the same order on every run.
+which all see the others' writes), `meet_shared()` (for writes to shared memory alone), and `total(part)` and
+`largest(part)`, which fold one number of each invocation in the same order on every run.
+
+On a CPU driver a workgroup is one subgroup. It meets without a barrier of the workgroup, for which such drivers leave
+the shader and come back.
 """
 
 from __future__ import annotations
@@ -41,14 +44,37 @@ _FOLD = """real NAME(real part) {
     barrier();
     return whole;
 }"""
-_DECLARATIONS = [
+# The first lane joins the same numbers in the same order.
+_FOLD_OF_SUBGROUP = """real NAME(real part) {
+    for (int width = LOCAL / 2; width > 0; width /= 2) {
+        real other = subgroupShuffleXor(part, uint(width));
+        part = JOIN;
+    }
+    return subgroupShuffle(part, 0u);
+}"""
+_MATRIX = [
     "layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Matrix { real data[]; };",
-    "shared real folded[LOCAL];",
     "int lane;",
+]
+_OF_WORKGROUP = [
+    "shared real folded[LOCAL];",
     "void meet() { memoryBarrierBuffer(); barrier(); }",
+    "void meet_shared() { barrier(); }",
     _FOLD.replace("NAME", "total").replace("JOIN", "folded[lane] + folded[lane + width]"),
     _FOLD.replace("NAME", "largest").replace("JOIN", "max(folded[lane], folded[lane + width])"),
 ]
+_OF_SUBGROUP = [
+    "void meet() { subgroupBarrier(); }",
+    "void meet_shared() { subgroupBarrier(); }",
+    _FOLD_OF_SUBGROUP.replace("NAME", "total").replace("JOIN", "part + other"),
+    _FOLD_OF_SUBGROUP.replace("NAME", "largest").replace("JOIN", "max(part, other)"),
+]
+
+
+def is_one_subgroup(profile: DeviceProfile, local: int) -> bool:
+    """Whether a workgroup of so many invocations is a subgroup of a CPU driver."""
+    known = profile.knows_subgroup_size and profile.subgroup_shuffle
+    return profile.kind == "cpu" and known and local == profile.subgroup_size
 
 
 def _local(profile: DeviceProfile) -> int:
@@ -61,6 +87,7 @@ class MatrixRoutine:
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
         (node,) = kernel.graph.outputs
         local = _local(profile)
+        self.is_subgroup = is_one_subgroup(profile, local)
         self.routine: RoutineShader = open_routine(kernel, profile, lifted, local)
         self.node, self.body = node, self.routine.body
         self.operand = node.operands[0]
@@ -110,8 +137,9 @@ class MatrixRoutine:
             self.body.line(line)
 
     def close(self) -> Launch:
-        local = self.routine.local
-        declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};", *_DECLARATIONS]
-        declarations += self.declarations
-        text = ShaderText(self.body.uses, self.body.scopes[0].lines, (local, 1), declarations)
+        local, alone = self.routine.local, self.is_subgroup
+        declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};", *_MATRIX]
+        declarations += [*(_OF_SUBGROUP if alone else _OF_WORKGROUP), *self.declarations]
+        lines, lanes = self.body.scopes[0].lines, local if alone else None
+        text = ShaderText(self.body.uses, lines, (local, 1), declarations, subgroup_size=lanes, shuffles=alone)
         return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.count))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
@@ -62,9 +63,13 @@ class SubstitutionEmitter:
             self.body.line(f"{self._unknown(row)} = {self._divided('sum', row)};")
         return self.routine.close(count)
 
-    def emit_shared(self) -> Launch:
-        """One workgroup per right side: it eliminates each unknown, once known, from all later rows."""
+    def emit_shared(self, alone: bool) -> Launch:
+        """One workgroup per right side: it eliminates each unknown, once known, from all later rows.
+
+        `alone`: the workgroup is one subgroup of a CPU driver.
+        """
         local = self.routine.local
+        meet = "subgroupBarrier();" if alone else "memoryBarrierBuffer(); barrier();"
         sides = (*self.right.shape[:-2], self.right.shape[-1])
         count = TensorType(sides, self.right.dtype).size
         self.routine.open(count * local)
@@ -76,18 +81,18 @@ class SubstitutionEmitter:
             row = self._row("at", "k")
             self.body.line(f"{self._unknown(row)} = {self.routine.read(self.right, self._place(row))};")
         with self.body.block("for (int k = 0; k < steps - 1; ++k)"):
-            self.body.line("memoryBarrierBuffer(); barrier();")
+            self.body.line(meet)
             row = self._row("at", "k")
             self.body.line(f"{self.real} known = {self._divided(self._unknown(row), row)};")
             with self.body.block(f"for (int j = k + 1 + own; j < steps; j += {local})"):
                 later = self._row("later", "j")
                 self.body.line(f"{self._unknown(later)} -= {self._factor(later, row)} * known;")
         if not self.unit_diagonal:
-            self.body.line("memoryBarrierBuffer(); barrier();")
+            self.body.line(meet)
             with self.body.block(f"for (int k = own; k < steps; k += {local})"):
                 row = self._row("at", "k")
                 self.body.line(f"{self._unknown(row)} = {self._divided(self._unknown(row), row)};")
-        return self.routine.close(count * local)
+        return self.routine.close(count * local, subgroup=alone)
 
 
 def emit_triangular_solve(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
@@ -97,4 +102,5 @@ def emit_triangular_solve(kernel: Kernel, profile: DeviceProfile, lifted: bool) 
     local = profile.subgroup_size if profile.kind == "cpu" else _GPU_LOCAL
     if right.type.size // right.shape[-2] >= local:
         return SubstitutionEmitter(open_routine(kernel, profile, lifted)).emit_single()
-    return SubstitutionEmitter(open_routine(kernel, profile, lifted, local)).emit_shared()
+    shared = SubstitutionEmitter(open_routine(kernel, profile, lifted, local))
+    return shared.emit_shared(is_one_subgroup(profile, local))
