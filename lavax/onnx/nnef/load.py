@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -14,7 +15,9 @@ from lavax.onnx.evaluation import Evaluator
 from lavax.onnx.library import Library
 from lavax.onnx.model import Model
 from lavax.onnx.needs import Needs
+from lavax.onnx.nnef.fragments import Expansion
 from lavax.onnx.nnef.operators import DOMAIN, ENTRIES, OPERATIONS
+from lavax.onnx.nnef.quantization import dequantized, quantizations_of
 from lavax.onnx.nnef.tensors import tensor_of
 from lavax.onnx.nnef.text import Call, Name, parsed
 from lavax.onnx.operators.operator import REQUIRED
@@ -29,8 +32,9 @@ def load_nnef(folder: str | os.PathLike[str]) -> Model:
     """The NNEF model in a folder, `graph.nnef` in flat syntax and the variables' tensor files beside it.
 
     As `load` gives an ONNX model; its parameters are the floating variables. The operations are those that have a
-    meaning in ONNX. Needs no other package. Raises ONNXError for what is damaged, and for operations that are not
-    supported, all of which it names.
+    meaning in ONNX, and the fragments that the file defines. Integers that stand for quantised numbers become these
+    numbers, as `graph.quant` says. Needs no other package. Raises ONNXError for what is damaged, and for operations
+    that are not supported, all of which it names.
     """
     place = Path(folder)
     path = place / "graph.nnef"
@@ -40,7 +44,7 @@ def load_nnef(folder: str | os.PathLike[str]) -> Model:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ONNXError(f"onnx.load_nnef: {path} is no text in UTF-8: {error}") from None
-    graph = _Reader(place).graph(text)
+    graph = _Reader(place, quantizations_of(place)).graph(text)
     library = Library({}, own=ENTRIES)
     needs = Needs(library)
     needs.find(graph)
@@ -53,6 +57,7 @@ def load_nnef(folder: str | os.PathLike[str]) -> Model:
 @dataclass
 class _Reader:
     folder: Path
+    quantized: Mapping[str, Call]
     inputs: dict[str, Input] = field(default_factory=dict)
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
@@ -60,7 +65,8 @@ class _Reader:
 
     def graph(self, text: str) -> Graph:
         found = parsed(text)
-        for statement in found.statements:
+        expansion = Expansion(found.fragments)
+        for statement in (each for whole in found.statements for each in expansion.expanded(whole)):
             taken = [name for name in statement.names if name in self.known]
             if taken:
                 raise ONNXError(f"onnx.load_nnef: line {statement.line}: {taken[0]!r} has a value already")
@@ -84,7 +90,9 @@ class _Reader:
                 shape = tuple(extent or None for extent in _argument(value, "shape"))
                 self.inputs[names[0]] = Input(names[0], np.dtype(np.float32), shape)
             case "variable":
-                tensor = tensor_of(self.folder, str(_argument(value, "label")))
+                tensor, is_quantised = tensor_of(self.folder, str(_argument(value, "label")))
+                if is_quantised:
+                    tensor = dequantized(tensor, self.quantized.get(names[0]), names[0])
                 shape = tuple(_argument(value, "shape"))
                 if tensor.shape != shape:
                     raise ONNXError(

@@ -176,6 +176,22 @@ def _multilinear_upsample(call: Call, x: Any) -> Any:
     return by_onnx(call, "Resize", x, None, scales, mode="linear", coordinate_transformation_mode=mode)
 
 
+def _linear_quantize(call: Call, x: Any, low: Any, high: Any) -> Any:
+    """The nearest of 2^bits steps from `low` to `high`."""
+    x, low, high = _aligned(x, low, high)
+    step = (high - low) / (2.0**call.bits - 1)
+    return lnp.round((lnp.clip(x, low, high) - low) / step) * step + low
+
+
+def _zero_point_quantize(call: Call, x: Any, zero_point: Any, scale: Any) -> Any:
+    """The nearest whole number of scales that `bits` bits hold, less the zero point."""
+    x, zero_point, scale = _aligned(x, zero_point, scale)
+    highest = 2.0 ** (call.bits - int(call.signed)) - 1
+    lowest = 0.0 if not call.signed else -highest if call.symmetric else -highest - 1
+    held = lnp.clip(lnp.round(x / scale) + zero_point, lowest, highest)
+    return (held - zero_point) * scale
+
+
 def _need(call: Call, is_fine: bool, why: str) -> None:
     if not is_fine:
         raise call.error(why)
@@ -249,6 +265,9 @@ def _table() -> dict[str, Operation]:
     add("unsqueeze", ("input",), lambda call, x: by_onnx(call, "Unsqueeze", x, axes=call.axes), axes=REQUIRED)
     add("tile", ("input",), lambda call, x: lnp.tile(x, call.repeats), repeats=REQUIRED)
     add("gather", ("input", "indices"), lambda call, x, at: by_onnx(call, "Gather", x, at, axis=call.axis), axis=0)
+    add("linear_quantize", ("x", "min", "max"), _linear_quantize, bits=REQUIRED)
+    add("zero_point_linear_quantize", ("x", "zero_point", "scale"), _zero_point_quantize, bits=REQUIRED, signed=True,
+        symmetric=False)  # fmt: skip
     add("pad", ("input",), _pad, padding=REQUIRED, border="constant", value=0.0)
     add("nearest_upsample", ("input",), _nearest_upsample, factor=REQUIRED)
     add("multilinear_upsample", ("input",), _multilinear_upsample, factor=REQUIRED, method="symmetric",

@@ -9,12 +9,16 @@ import numpy as np
 from lavax.base.errors import ONNXError
 
 _HEADER, _MOST_AXES = 128, 8
-_KINDS = {0: "f", 1: "u", 4: "i", 5: "b"}  # of items; 2 and 3 are quantised integers
+_KINDS = {0: "f", 1: "u", 2: "u", 3: "i", 4: "i", 5: "b"}  # of items
+_QUANTISED = (2, 3)
 _WIDTHS = {"f": (16, 32, 64), "u": (8, 16, 32, 64), "i": (8, 16, 32, 64), "b": (1, 8)}
 
 
-def tensor_of(folder: Path, label: str) -> np.ndarray:
-    """The tensor in the file of a variable's label, mapped. Raises ONNXError if it is damaged or outside the folder."""
+def tensor_of(folder: Path, label: str) -> tuple[np.ndarray, bool]:
+    """The tensor in the file of a variable's label, mapped, and whether its integers are quantised numbers.
+
+    Raises ONNXError if it is damaged or outside the folder.
+    """
     path = _within(folder, f"{label}.dat")
     size = path.stat().st_size
     if size < _HEADER:
@@ -35,12 +39,12 @@ def tensor_of(folder: Path, label: str) -> np.ndarray:
     if length != -(-count * bits // 8) or size != _HEADER + length:
         raise ONNXError(f"onnx.load_nnef: {path.name} of shape {shape} has {size - _HEADER} bytes of numbers")
     if not length:
-        return np.zeros(shape, np.float32)
+        return np.zeros(shape, np.float32), False
     words = np.memmap(path, np.uint8, "r", _HEADER, (length,))
     if bits == 1:
-        return np.unpackbits(words)[:count].astype(bool).reshape(shape)
+        return np.unpackbits(words)[:count].astype(bool).reshape(shape), False
     dtype = np.dtype(bool) if kind == "b" else np.dtype(f"<{kind}{bits // 8}")
-    return words.view(dtype).reshape(shape)
+    return words.view(dtype).reshape(shape), item in _QUANTISED
 
 
 def _within(folder: Path, name: str) -> Path:

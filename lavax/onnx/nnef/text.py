@@ -10,7 +10,7 @@ from lavax.base.errors import ONNXError
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|\#[^\n]*)|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)
-    |(?P<string>'[^'\n]*'|"[^"\n]*")|(?P<mark>->|[()\[\]{}<>,;=?])""",
+    |(?P<string>'[^'\n]*'|"[^"\n]*")|(?P<mark>->|[()\[\]{}<>,;:=?])""",
     re.VERBOSE,
 )
 _DEEPEST = 16  # lists and calls in one another
@@ -44,18 +44,44 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Fragment:
+    """A composition: its parameters with their defaults (None: it has none), its results, its statements in order."""
+
+    name: str
+    parameters: dict[str, Any]
+    outputs: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    line: int
+
+
+@dataclass(frozen=True)
 class Text:
-    """A graph: its name, its inputs and outputs, and its statements in order."""
+    """A graph: its name, its inputs and outputs, its statements in order, and the fragments before it."""
 
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     statements: tuple[Statement, ...]
+    fragments: dict[str, Fragment]
 
 
 def parsed(text: str) -> Text:
     """The graph in a text. Raises ONNXError, which names the line."""
     return _Parser(list(_tokens(text))).document()
+
+
+def quantizations(text: str) -> dict[str, Call]:
+    """How tensors are quantised, by their names: lines `"name": algorithm(…);`. Raises ONNXError."""
+    parser, found = _Parser(list(_tokens(text))), {}
+    while parser.place < len(parser.tokens):
+        name = parser.take().strip("\"'")
+        parser.expect(":")
+        call = parser.value()
+        if not isinstance(call, Call):
+            raise parser.error(f"expected an algorithm for {name!r}")
+        parser.expect(";")
+        found[name] = call
+    return found
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
@@ -87,18 +113,59 @@ class _Parser:
         while self.peek() == "extension":
             while self.take() != ";":
                 pass
-        if self.peek() == "fragment":
-            raise self.error("fragments are not supported: write the graph in flat syntax")
+        fragments: dict[str, Fragment] = {}
+        while self.peek() == "fragment":
+            found = self.fragment()
+            if found.name in fragments:
+                raise self.error(f"there are two fragments {found.name!r}")
+            fragments[found.name] = found
         self.expect("graph")
         name = self.take()
         inputs = self.names("(", ")")
         self.expect("->")
         outputs = self.names("(", ")")
+        return Text(name, inputs, outputs, self.body(), fragments)
+
+    def fragment(self) -> Fragment:
+        line = self.line
+        self.expect("fragment")
+        name = self.take()
+        if self.peek() == "<":
+            while self.take() != ">":
+                pass
+        parameters = self.declared()
+        self.expect("->")
+        outputs = tuple(self.declared())
+        if self.peek() == ";":
+            raise self.error(f"the fragment {name!r} has no statements, so it is an operation that is not supported")
+        return Fragment(name, parameters, outputs, self.body(), line)
+
+    def declared(self) -> dict[str, Any]:
+        """Names with types, which say nothing that is needed here, and defaults."""
+        self.expect("(")
+        found: dict[str, Any] = {}
+        while self.peek() != ")":
+            name = self.take()
+            self.expect(":")
+            depth = 0
+            while depth or self.peek() not in (",", ")", "="):
+                depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(self.take(), 0)
+            found[name] = None
+            if self.peek() == "=":
+                self.take()
+                found[name] = self.value()
+            if self.peek() == ",":
+                self.take()
+        self.expect(")")
+        return found
+
+    def body(self) -> tuple[Statement, ...]:
         self.expect("{")
         statements = []
         while self.peek() != "}":
             statements.append(self.statement())
-        return Text(name, inputs, outputs, tuple(statements))
+        self.expect("}")
+        return tuple(statements)
 
     def statement(self) -> Statement:
         line = self.line
