@@ -17,6 +17,8 @@ from typing import Any, Generic, TypeVar
 from lavax.ir.graph import Node
 
 _Kept = TypeVar("_Kept")
+# A loop variable's name, its least and its greatest value.
+Range = tuple[str, int, int]
 
 # Begins the key of a number that is read from an array; no variable's name has it.
 _LOOKUP = "@"
@@ -60,9 +62,16 @@ class Index:
         return self.constant + sum(c * (a.high if c > 0 else a.low) for a, c in self.terms)
 
     @kept
+    def ranges(self) -> frozenset[Range]:
+        """The loop variables that it depends on."""
+        if len(self.terms) == 1:
+            return self.terms[0][0].ranges
+        return frozenset().union(*(atom.ranges for atom, _ in self.terms))
+
+    @kept
     def variables(self) -> frozenset[str]:
         """The names of all loop variables it depends on."""
-        return frozenset().union(*(atom.variables for atom, _ in self.terms))
+        return frozenset([name for name, _, _ in self.ranges])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Index) and self.key == other.key
@@ -95,8 +104,13 @@ class Atom:
         raise NotImplementedError
 
     @kept
-    def variables(self) -> frozenset[str]:
+    def ranges(self) -> frozenset[Range]:
         raise NotImplementedError
+
+    @kept
+    def variables(self) -> frozenset[str]:
+        """The names of all loop variables it depends on."""
+        return frozenset([name for name, _, _ in self.ranges])
 
     low: int
     high: int
@@ -113,8 +127,8 @@ class Variable(Atom):
         return self.name
 
     @kept
-    def variables(self) -> frozenset[str]:
-        return frozenset((self.name,))
+    def ranges(self) -> frozenset[Range]:
+        return frozenset(((self.name, self.low, self.high),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +143,8 @@ class Quotient(Atom):
         return f"({self.dividend.key})/{self.divisor}"
 
     @kept
-    def variables(self) -> frozenset[str]:
-        return self.dividend.variables
+    def ranges(self) -> frozenset[Range]:
+        return self.dividend.ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +164,8 @@ class Remainder(Atom):
         return f"({self.dividend.key})%{self.divisor}"
 
     @kept
-    def variables(self) -> frozenset[str]:
-        return self.dividend.variables
+    def ranges(self) -> frozenset[Range]:
+        return self.dividend.ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +179,8 @@ class Clamped(Atom):
         return f"clamp({self.index.key},{self.low},{self.high})"
 
     @kept
-    def variables(self) -> frozenset[str]:
-        return self.index.variables
+    def ranges(self) -> frozenset[Range]:
+        return self.index.ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +195,8 @@ class Lookup(Atom):
         return f"{_LOOKUP}{id(self.array)}[{','.join(index.key for index in self.coordinates)}]<{self.high}"
 
     @kept
-    def variables(self) -> frozenset[str]:
-        return frozenset().union(*(index.variables for index in self.coordinates))
+    def ranges(self) -> frozenset[Range]:
+        return frozenset().union(*(index.ranges for index in self.coordinates))
 
 
 def constant(value: int) -> Index:
@@ -204,11 +218,16 @@ def variable(name: str, extent: int) -> Index:
 
 def linear(parts: Iterable[tuple[Index, int]], offset: int = 0) -> Index:
     """offset + Σ factor · index."""
-    total = offset
-    atoms: dict[str, Atom] = {}
-    coefficients: dict[str, int] = {}
+    total, varying = offset, []
     for index, factor in parts:
         total += factor * index.constant
+        if index.terms and factor:
+            varying.append((index, factor))
+    if len(varying) < 2:  # most often: nothing can be joined
+        return _scaled(*varying[0], total) if varying else constant(total)
+    atoms: dict[str, Atom] = {}
+    coefficients: dict[str, int] = {}
+    for index, factor in varying:
         for atom, coefficient in index.terms:
             atoms[atom.key] = atom
             coefficients[atom.key] = coefficients.get(atom.key, 0) + factor * coefficient
@@ -218,6 +237,13 @@ def linear(parts: Iterable[tuple[Index, int]], offset: int = 0) -> Index:
     if len(ordered) > 1 and _LOOKUP in "".join(ordered):
         ordered = sorted(atoms, key=lambda key: order_of_atom(atoms[key]))
     return Index(tuple((atoms[key], coefficients[key]) for key in ordered if coefficients[key]), total)
+
+
+def _scaled(index: Index, factor: int, total: int) -> Index:
+    """factor · index with another constant."""
+    if factor == 1:
+        return index if total == index.constant else Index(index.terms, total)
+    return Index(tuple((atom, factor * coefficient) for atom, coefficient in index.terms), total)
 
 
 def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[str, int]) -> int:
@@ -303,10 +329,38 @@ def _as_one_quotient(index: Index) -> Quotient | None:
     return None
 
 
+class _Same:
+    """An index as the key of a cache: equal to those with the same text whose variables have the same bounds."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+
+    def __hash__(self) -> int:
+        return hash(self.index.key)
+
+    def __eq__(self, other: object) -> bool:
+        assert isinstance(other, _Same)
+        mine, others = self.index, other.index
+        return mine is others or (mine.key == others.key and mine.ranges == others.ranges)
+
+
 def quotient(index: Index, divisor: int) -> Index:
     """index // divisor. `index` is never negative."""
     if divisor == 1 or index.high < divisor:
         return index if divisor == 1 else ZERO
+    if index.reads_array:  # a cache would keep the array's graph
+        return _new_quotient(index, divisor)
+    return _kept_quotient(_Same(index), divisor)
+
+
+@lru_cache(maxsize=1 << 14)
+def _kept_quotient(same: _Same, divisor: int) -> Index:
+    return _new_quotient(same.index, divisor)
+
+
+def _new_quotient(index: Index, divisor: int) -> Index:
     whole, rest = _split(index, divisor)
     if rest.high < divisor:
         return whole
@@ -325,6 +379,17 @@ def remainder(index: Index, divisor: int) -> Index:
     """index % divisor. `index` is never negative."""
     if divisor == 1:
         return ZERO
+    if index.reads_array:
+        return _new_remainder(index, divisor)
+    return _kept_remainder(_Same(index), divisor)
+
+
+@lru_cache(maxsize=1 << 14)
+def _kept_remainder(same: _Same, divisor: int) -> Index:
+    return _new_remainder(same.index, divisor)
+
+
+def _new_remainder(index: Index, divisor: int) -> Index:
     _, rest = _split(index, divisor)
     if rest.high < divisor:
         return rest

@@ -54,8 +54,15 @@ class GlslValue:
     width: int
 
 
-# A node at coordinates, and the indices that the loop variables in those stand for.
-Instance = tuple[Node, Coordinates, tuple[Index, ...]]
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Coordinates in the shader's variables, and those. Equal coordinates of a meaning have the same object."""
+
+    real: Coordinates
+    variables: frozenset[str]
+
+
+Instance = tuple[Node, Place]
 
 
 @dataclass
@@ -86,6 +93,9 @@ class Body:
         self.scopes = [Scope(frozenset())]
         self.pinned = 0  # values are written in this block or one inside it, whatever they depend on
         self._meaning: Mapping[str, Index] = {}
+        self._places: dict[tuple[Coordinates, tuple[Index, ...]], Place] = {}
+        # Under the present meaning, by the identity of the coordinates, which are held so that they keep it.
+        self._places_here: dict[int, tuple[Coordinates, Place]] = {}
         self._names = 0
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -128,9 +138,10 @@ class Body:
     @contextmanager
     def at(self, meaning: Mapping[str, Index]) -> Iterator[None]:
         """The context in which the kernel's loop variables stand for these indices in the shader's variables."""
-        before, self._meaning = self._meaning, meaning
+        before = self._meaning, self._places_here
+        self._meaning, self._places_here = meaning, {}
         yield
-        self._meaning = before
+        self._meaning, self._places_here = before
 
     def real(self, index: Index) -> Index:
         """An index in the shader's variables."""
@@ -196,16 +207,27 @@ class Body:
     def define(self, node: Node, at: Coordinates, value: GlslValue) -> None:
         """Records that a register of the current block holds the node's element at these coordinates."""
         self.uses.doubles |= node.dtype.name == "f64"
-        self.scopes[-1].values[self._instance(node, at)] = value
+        place = self._place(at)
+        self.scopes[-1].values[node, place] = value
         if node.dtype.name == "i32":
-            self._offer_as_index(self.scopes[-1], node, tuple(self.real(index) for index in at), value)
+            self._offer_as_index(self.scopes[-1], node, place.real, value)
 
-    def _instance(self, node: Node, at: Coordinates) -> Instance:
+    def _place(self, at: Coordinates) -> Place:
+        held = self._places_here.get(id(at))
+        if held is not None:
+            return held[1]
         names = sorted(frozenset().union(*(index.variables for index in at)))
-        return node, at, tuple(self._meaning[name] for name in names if name in self._meaning)
+        key = at, tuple(self._meaning[name] for name in names if name in self._meaning)
+        found = self._places.get(key)
+        if found is None:
+            real = tuple(self.real(index) for index in at)
+            variables: frozenset[str] = frozenset().union(*(index.variables for index in real))
+            found = self._places[key] = Place(real, variables)
+        self._places_here[id(at)] = at, found
+        return found
 
     def _find(self, node: Node, at: Coordinates) -> GlslValue | None:
-        instance = self._instance(node, at)
+        instance = node, self._place(at)
         for scope in self.scopes:
             found = scope.values.get(instance)
             if found is not None:
@@ -232,14 +254,13 @@ class Body:
 
     def _write(self, node: Node, at: Coordinates, value: GlslValue) -> None:
         self.uses.doubles |= node.dtype.name == "f64"
-        real = tuple(self.real(index) for index in at)
-        variables: frozenset[str] = frozenset().union(*(index.variables for index in real))
-        scope = self._scope_for(variables)
+        place = self._place(at)
+        scope = self._scope_for(place.variables)
         if not value.text.isidentifier() and node.op != "constant":
             value = GlslValue(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
-        scope.values[self._instance(node, at)] = value
+        scope.values[node, place] = value
         if node.dtype.name == "i32":
-            self._offer_as_index(scope, node, real, value)
+            self._offer_as_index(scope, node, place.real, value)
 
     def _offer_as_index(self, scope: Scope, node: Node, at: Coordinates, value: GlslValue) -> None:
         """Records, per lane, the name under which a gather's coordinates find an index."""
