@@ -21,6 +21,7 @@ from benchmarks import (
     eager,
     first_call,
     loops,
+    onnx_models,
     overhead,
     selection,
 )
@@ -36,6 +37,7 @@ FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
     "digits": digits.measure,
     "eager": eager.measure,
     "loops": loops.measure,
+    "onnx": onnx_models.measure,
     "overhead": overhead.measure,
     "selection": selection.measure,
 }

@@ -41,3 +41,11 @@ def test_random_graphs(part: int) -> None:
 def test_random_graphs_that_are_written_again(tmp_path: Path) -> None:
     for seed in range(25):
         compare(seed, tmp_path / "again.onnx")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(10))
+def test_five_hundred_random_graphs(part: int, tmp_path: Path) -> None:
+    for seed in range(1000 + part, 1500, 10):
+        compare(seed)
+        compare(seed, tmp_path / "again.onnx")
