@@ -8,7 +8,7 @@ import numpy as np
 
 from lavax.base.counters import count
 from lavax.base.errors import DeviceError
-from lavax.ir import Graph, TensorType, float64, interpret
+from lavax.ir import Graph, TensorType, complex128, float64, interpret
 from lavax.passes.reports import Memory
 
 
@@ -46,7 +46,8 @@ class NumpyProgram:
         for node, array in zip(self.graph.inputs, arrays, strict=True):
             assert array.shape == node.shape and array.dtype == node.dtype.storage, (node, array.shape, array.dtype)
         nodes = (*self.graph.inputs, *self.graph.nodes)
-        widest = np.float64 if any(getattr(node.type, "dtype", None) == float64 for node in nodes) else np.float32
+        is_wide = any(getattr(node.type, "dtype", None) in (float64, complex128) for node in nodes)
+        widest = np.float64 if is_wide else np.float32
         numbers = [node.dtype.from_storage(array) for node, array in zip(self.graph.inputs, arrays, strict=True)]
         results = interpret(self.graph, *numbers, dtype=widest)
         for position in self.donated:

@@ -156,8 +156,8 @@ def _cumulative(name: str, function: Callable[..., Value], kinds: tuple[str, ...
     return cumulative
 
 
-cumsum = _cumulative("cumsum", lnp.cumsum)
-cumprod = _cumulative("cumprod", lnp.cumprod)
+cumsum = _cumulative("cumsum", lnp.cumsum, FIELDS)
+cumprod = _cumulative("cumprod", lnp.cumprod, FIELDS)
 cummax = _cumulative("cummax", lnp.cummax)
 cummin = _cumulative("cummin", lnp.cummin)
 cumlogsumexp = _cumulative("cumlogsumexp", lnp.cumlogsumexp, FLOATS)

@@ -77,7 +77,7 @@ def difference(engine: str, graph: Graph, arrays: Sequence[np.ndarray], wanted: 
             wrong = got != want
         else:
             with np.errstate(all="ignore"):
-                wrong = ~(np.abs(got.astype(np.float64) - want) <= bound)
+                wrong = ~(np.abs(got.astype(want.dtype) - want) <= bound)
         if wrong.any():
             return Difference(engine, "value", _text(number, got, want, bound, wrong))
     return None

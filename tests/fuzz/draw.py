@@ -20,7 +20,7 @@ LARGE = (70, 300, 1100, 4100)
 MOST_ELEMENTS = 1 << 13
 MOST_RANK = 5
 # Larger ones overflow float16 or lose too many bits on the way.
-_LARGEST = {"f16": 500.0, "bf16": 1e3, "f32": 1e4, "f64": 1e6}
+_LARGEST = {"f16": 500.0, "bf16": 1e3, "f32": 1e4, "f64": 1e6, "c64": 1e4, "c128": 1e6}
 
 NUMBERS = ("float", "int", "uint")
 ALL = (*NUMBERS, "bool")
@@ -222,7 +222,7 @@ class Source:
             return
         runs = self.runs[node]
         tolerance(node.dtype, runs)
-        if node.dtype.is_float and np.abs(runs[0]).max(initial=0.0) > _LARGEST[node.dtype.name]:
+        if node.dtype.is_inexact and np.abs(runs[0]).max(initial=0.0) > _LARGEST[node.dtype.name]:
             raise NotDrawnError(f"{node.op} gives large numbers")
 
 

@@ -41,7 +41,19 @@ def _kernels(graph: Graph, arrays: Arrays, profile: DeviceProfile | None = None)
     target = _target(profile)
     program = schedule(prepare(remove_stop_gradient(graph), target), (), target=target)
     (check_program if all(isinstance(step, KernelStep) for step in program.steps) else check_sizes)(program)
-    return interpret_kernels(program, *arrays)
+    found = interpret_kernels(program, *map(_in_parts, arrays))
+    return [
+        _of_parts(value) if node.dtype.is_complex else value for node, value in zip(graph.outputs, found, strict=True)
+    ]
+
+
+def _in_parts(array: np.ndarray) -> np.ndarray:
+    """An argument as kernels take it: both parts of complex numbers side by side."""
+    return np.stack([array.real, array.imag], -1) if np.iscomplexobj(array) else array
+
+
+def _of_parts(value: np.ndarray) -> np.ndarray:
+    return np.asarray(value[..., 0] + 1j * value[..., 1])
 
 
 def _parts(graph: Graph) -> list[list[Node]]:

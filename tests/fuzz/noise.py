@@ -49,11 +49,13 @@ PRECISIONS: dict[str, Precision] = {
     "f32": Precision(2.0**-23, 2.0**-126, 16, 2.0**-8, 2.0**11, 2.0**127),
     "f64": Precision(2.0**-52, 2.0**-1022, 16, 2.0**-16, 2.0**20, 2.0**1023),
 }
+PRECISIONS |= {"c64": PRECISIONS["f32"], "c128": PRECISIONS["f64"]}  # of the parts
 
 # Their results are elements of their operands, or exact: nothing is rounded.
 _EXACT_FAMILIES = frozenset(("movement", "source", "axis"))
 _EXACT = frozenset(
     (
+        *("complex", "conjugate", "imag", "real"),
         *("negate", "abs", "sign", "floor", "ceil", "round", "truncate", "stop_gradient", "maximum", "minimum"),
         "where",
         *("bitcast", "barrier", "known_value", "max", "min", "sort", "unsort", "gather", "cumulative_max"),
@@ -75,6 +77,8 @@ class _Noise:
         self.evaluate = interpreter_of_graphs.evaluate_node
 
     def moved(self, x: np.ndarray, dtype: DType, keep_short: bool) -> np.ndarray:
+        if dtype.is_complex:
+            return self._moved_parts(x, dtype)
         precision = PRECISIONS[dtype.name]
         if (np.isfinite(x) & (np.abs(x) > precision.largest)).any():
             raise IllConditionedError(f"a value is too large for {dtype}")
@@ -87,20 +91,29 @@ class _Noise:
             kept |= precision.short(x)
         return np.asarray(dtype.rounded(np.where(kept, x, moved)), np.float64)
 
+    def _moved_parts(self, z: np.ndarray, dtype: DType) -> np.ndarray:
+        """Both parts, by units of the length: a part may be a small difference of large numbers."""
+        precision = PRECISIONS[dtype.name]
+        size = precision.amplitude * precision.unit * np.abs(z) + np.where(z == 0, 0, precision.least)
+        signs = self.random.uniform(-1, 1, (2, *z.shape))
+        with np.errstate(all="ignore"):
+            return np.asarray(z + size * (signs[0] + 1j * signs[1]))
+
     def __call__(self, node: Node, operands: list[Any], floating: np.dtype) -> Any:
         family = OPERATIONS[node.op].family
-        exact = node.op in _EXACT or family in _EXACT_FAMILIES or family == "region"
+        is_length = node.op == "abs" and node.operands[0].dtype.is_complex
+        exact = (node.op in _EXACT and not is_length) or family in _EXACT_FAMILIES or family == "region"
         on_short = node.op in _EXACT_ON_SHORT
         if family in _FAMILIES_THAT_ADD and not exact:
             rounded = node.attrs.get("precision")
             operands = [
                 self.moved(array, DTYPES[rounded] if rounded else operand.dtype, on_short)
-                if operand.dtype.is_float
+                if operand.dtype.is_inexact
                 else array
                 for array, operand in zip(operands, node.operands, strict=True)
             ]
         found = self.evaluate(node, operands, floating)
-        if exact or isinstance(node.type, TupleType) or not node.dtype.is_float:
+        if exact or isinstance(node.type, TupleType) or not node.dtype.is_inexact:
             return found
         return self.moved(found, node.dtype, on_short)
 
@@ -118,7 +131,7 @@ class IllConditionedError(ValueError):
 
 
 # The largest spread, as a part of the largest value, that still says something.
-_MOST_SPREAD = {"f16": 0.2, "bf16": 0.3, "f32": 1e-2, "f64": 1e-6}
+_MOST_SPREAD = {"f16": 0.2, "bf16": 0.3, "f32": 1e-2, "f64": 1e-6, "c64": 1e-2, "c128": 1e-6}
 
 
 def tolerance(dtype: DType, runs: Sequence[np.ndarray]) -> np.ndarray | None:
@@ -127,7 +140,7 @@ def tolerance(dtype: DType, runs: Sequence[np.ndarray]) -> np.ndarray | None:
     Raises IllConditionedError.
     """
     exact, *noisy = runs
-    if not dtype.is_float:
+    if not dtype.is_inexact:
         if any(not np.array_equal(exact, other) for other in noisy):
             raise IllConditionedError(f"a value of {dtype} differs between runs")
         return None

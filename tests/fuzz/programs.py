@@ -11,13 +11,14 @@ from lavax.ir import OPERATIONS, Graph, Node, TensorType, float32, int32
 from lavax.ir.graph import graph_of, input_node
 from lavax.ir.operation import names_of_family
 from lavax.passes.simplify import remove_stop_gradient
-from tests.fuzz import elementwise, regions, routines, structure, transformations
+from tests.fuzz import complex_numbers, elementwise, regions, routines, structure, transformations
 from tests.fuzz.draw import Source, dtype_of
 from tests.fuzz.noise import Expected, IllConditionedError, expected
 from tests.operation_cases.case import sample
 
 GENERATORS: dict[str, Callable[[Source], Node]] = {
     **elementwise.GENERATORS,
+    **complex_numbers.GENERATORS,
     **structure.GENERATORS,
     **routines.GENERATORS,
     **regions.GENERATORS,
@@ -27,7 +28,6 @@ GENERATORS: dict[str, Callable[[Source], Node]] = {
 NOT_GENERATED: dict[str, str] = {
     **dict.fromkeys(names_of_family("lowered"), "only passes make it, of operations that are generated"),
     **dict.fromkeys(names_of_family("axis"), "means something in a batch alone: transformations.AXIS_OPERATIONS"),
-    **dict.fromkeys(("conjugate", "fft", "imag", "real", "unit_root"), "programs are of real numbers so far"),
     "host_call": "calls Python, which has no text",
 }
 
@@ -38,15 +38,17 @@ _OF_ARITHMETIC = ("add", "subtract", "multiply", "divide", "maximum", "where", "
 
 def _weighted() -> dict[str, list[str]]:
     families: dict[str, list[str]] = {}
-    for op in sorted(GENERATORS):
+    for op in sorted(GENERATORS.keys() - complex_numbers.GENERATORS.keys()):
         families.setdefault(OPERATIONS[op].family, []).append(op)
     families["source"] = ["constant", "iota"]
     families["arithmetic"] = list(_OF_ARITHMETIC)
+    families["complex"] = list(complex_numbers.GENERATORS)
     return families
 
 
 _FAMILIES = _weighted()
-_FAMILY_WEIGHTS = np.array([{**_WEIGHTS, "arithmetic": 6, "source": 1}[family] for family in _FAMILIES], float)
+_ALL_WEIGHTS = {**_WEIGHTS, "arithmetic": 6, "complex": 3, "source": 1}
+_FAMILY_WEIGHTS = np.array([_ALL_WEIGHTS[family] for family in _FAMILIES], float)
 
 
 def any_operation(source: Source) -> Node:

@@ -86,7 +86,7 @@ def _jacobian(
         chosen = choose(argnums, call.arguments, transformation, allow_int)
         what = f"{transformation} of {signature.function}"
         require_differentiable(what, chosen, call.arguments.values, holomorphic, derivatives is _by_pushforwards)
-        _require_floats(call, what, holomorphic)
+        _require_floats(call, what, holomorphic, derivatives is _by_pushforwards)
         traced = simplify(call.graph)
         count = len(call.results)
         found = derivatives(traced, count, chosen.inputs)
@@ -109,9 +109,10 @@ def _tree(call: TransformedCall, chosen: Chosen, leaves: Sequence[Any]) -> Any:
     return unflatten(call.structure, rows)
 
 
-def _require_floats(call: TransformedCall, what: str, holomorphic: bool) -> None:
+def _require_floats(call: TransformedCall, what: str, holomorphic: bool, forward: bool) -> None:
+    """The results that a mode differentiates: a pushforward of a real argument may be complex, a pullback may not."""
     for node in call.results:
-        fault = fault_of_result(node.type, holomorphic)
+        fault = None if forward and not holomorphic else fault_of_result(node.type, holomorphic)
         if node.dtype.is_inexact and fault is not None:
             raise user_error(DtypeError, f"{what}: {fault}")
         if not node.dtype.is_inexact:

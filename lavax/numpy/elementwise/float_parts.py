@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lavax.ir.types import DType, bfloat16, float16, float32, float64, int16, int32, int64
-from lavax.numpy._core.application import apply, as_floating, together
+from lavax.numpy._core.application import apply, real_numbers, together
 from lavax.numpy._core.broadcasting import broadcast_arrays
 from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
@@ -54,6 +54,7 @@ def nextafter(x: ArrayLike, y: ArrayLike) -> Value:
     Next to 0 is a denormal number: devices that flush those give 0 in computations with it.
     """
     (start, end), weak = together("nextafter", x, y, real=True)
+    real_numbers("nextafter", start)
     given = start.type.dtype
     # The bits of bfloat16 are the upper ones of float32.
     dtype, unit = (float32, 2**16) if given == bfloat16 else (given, 1)
@@ -85,8 +86,8 @@ def _wide(value: Value) -> Value:
 
 def ldexp(x: ArrayLike, n: ArrayLike) -> Value:
     """x * 2^n, elementwise; `n` holds integers. Raises DtypeError if it holds floats."""
-    given, power = as_floating(x), as_value(n)
-    if power.type.dtype.is_float:
+    given, power = real_numbers("ldexp", x), as_value(n)
+    if power.type.dtype.is_inexact:
         raise dtype_error(f"ldexp: the exponents must be integers, got {power.type}")
     value = _wide(given)
     dtype = value.type.dtype
@@ -109,7 +110,7 @@ def _within(dtype: DType, most: int) -> tuple[int, int]:
 @one_program()
 def frexp(x: ArrayLike) -> tuple[Value, Value]:
     """`x` as m 2^n: m with 0.5 <= |m| < 1, n in int32. 0, infinities and NaN are their own m, n is 0."""
-    given = as_floating(x)
+    given = real_numbers("frexp", x)
     value = _wide(given)
     dtype = value.type.dtype
     layout = _LAYOUTS[dtype]
@@ -130,7 +131,7 @@ def frexp(x: ArrayLike) -> tuple[Value, Value]:
 @one_program()
 def modf(x: ArrayLike) -> tuple[Value, Value]:
     """The fraction and the whole part of each element, both floats with its sign; the fraction of infinities is 0."""
-    value = as_floating(x)
+    value = real_numbers("modf", x)
     whole = trunc(value)
     fraction = subtract(value, where(isinf(value), 0.0, whole))
     return copysign(where(isinf(value), 0.0, fraction), value), whole
@@ -159,8 +160,7 @@ def nan_to_num(
 def heaviside(x: ArrayLike, y: ArrayLike) -> Value:
     """0 where `x` is below 0, 1 where it is above, `y` where it is 0, as a float, elementwise; NaN stays NaN."""
     (value, at_zero), weak = together("heaviside", x, y, real=True)
-    if value.type.dtype.is_complex:
-        raise dtype_error(f"heaviside takes real numbers, got {value.type}: take their real parts")
+    real_numbers("heaviside", value)
     step = where(less(value, 0), 0.0, where(greater(value, 0), 1.0, where(isnan(value), value, at_zero)))
     return with_weak(step, weak)
 
@@ -171,7 +171,7 @@ def spacing(x: ArrayLike) -> Value:
 
     It is infinity for the largest float; NaN of infinities.
     """
-    value = as_floating(x)
+    value = real_numbers("spacing", x)
     given = value.type.dtype
     # The bits of bfloat16 are the upper ones of float32.
     dtype, units = (float32, 2.0**16) if given == bfloat16 else (given, 1.0)
