@@ -17,8 +17,11 @@ from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
-from lavax.passes.target.target import Attention, Dispatches, FusionLimits, Products, Rows, Sorting, Target
+from lavax.passes.target.target import Attention, Dispatches, FusionLimits, Products, Rows, Scatters, Sorting, Target
 
+# A processor is busy with few workgroups; more copies would only have to be cleared and added up. Chosen by
+# `python -m benchmarks selection`.
+_SCATTERS_ON_CPU = Scatters(lines=1 << 6, elements_per_update=4)
 _ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch on a CPU driver, where their slots stand in a table
 
 
@@ -30,6 +33,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         attention=_attention(profile, for_scores),
         rows=_rows(profile),
         sorting=Sorting(moves_pairs=profile.int64),
+        scatters=_SCATTERS_ON_CPU if profile.kind == "cpu" else Scatters(),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),
         largest_allocation=largest_allocation,

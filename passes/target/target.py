@@ -91,6 +91,16 @@ class Sorting:
 
 
 @dataclass(frozen=True)
+class Scatters:
+    """How scatters of many updates are distributed over copies of a small array."""
+
+    # The lines of all copies together, each of which an invocation updates: as many as keep the device busy.
+    lines: int = 1 << 12
+    # The most elements that all copies may have, per element of the updates.
+    elements_per_update: int = 2
+
+
+@dataclass(frozen=True)
 class FusionLimits:
     """What is computed in one kernel. Costs are in simple operations (passes/fuse/costs.py)."""
 
@@ -125,6 +135,7 @@ class Target:
     attention: Attention = Attention()
     rows: Rows = Rows()
     sorting: Sorting = Sorting()
+    scatters: Scatters = Scatters()
     fusion: FusionLimits = FusionLimits()
     dispatches: Dispatches = Dispatches()
     # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.

@@ -73,8 +73,9 @@ def _scatter(node: Node, target: Target) -> Node:
         return node
     join = node.op.removeprefix("scatter_")
     if join in JOINS and steps >= _LIMITS.many_updates and count < _LIMITS.many_lines:
-        room = max(2 * updates.type.size, _LIMITS.always_small) // array.type.size
-        parts = min(-(-_LIMITS.many_lines // count), steps // _LIMITS.least_share, room)
+        limits = target.scatters
+        room = max(limits.elements_per_update * updates.type.size, _LIMITS.always_small) // array.type.size
+        parts = min(-(-limits.lines // count), steps // _LIMITS.least_share, room)
         if parts * count >= _LIMITS.enough_copies and steps <= parts * MAX_LOOP_ITERATIONS:
             return _by_copies(node, lines, join, parts)
     return _by_segments(node, join, target)
