@@ -219,6 +219,11 @@ def operations_of(node: Node) -> int:
     return int(turns * _turn(node, _is_float)[1] * prod(shape_of_lanes(node) or ()))
 
 
+def iterations_of(node: Node) -> int:
+    """Iterations of loops that a lane makes in all turns of a scan that runs lane by lane."""
+    return int(node.attrs["length"] * _turn(node)[0])
+
+
 def _has_bounded_turns(node: Node) -> bool:
     """Whether the loops inside the body end after turns that are known and fit a dispatch."""
     iterations, _ = _turn(node)

@@ -11,6 +11,7 @@ import numpy as np
 from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
+from lavax.backends.vulkan.emit.loop.workgroup import emit_workgroup_loop, most_turns, turns_of, work_of_turn
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
 from lavax.backends.vulkan.emit.map.kernel import emit_map
@@ -170,11 +171,42 @@ class _Emission:
                 case Guarded():
                     found += self._guarded(guards.pop(command.flag), self._commands(command.commands))
                 case kernel_commands.Repeat():
-                    found.append(RepeatDispatches(command.count, tuple(self._commands(command.commands))))
+                    found += self._repeated(command)
                 case kernel_commands.Until():
                     inner = tuple(self._commands(command.commands))
                     found.append(UntilFlag(self.flags.index(command.flag), inner))
         return found
+
+    def _repeated(self, command: kernel_commands.Repeat) -> list[Command]:
+        """One workgroup's loop, cut where a dispatch must end, or a loop of dispatches."""
+        # On GPUs one workgroup has not been measured beside a loop of dispatches.
+        suits = self.profile.kind == "cpu" and not self.lifted
+        turns = turns_of(command, self._within, self._work) if suits else None
+        if turns is None:
+            return [RepeatDispatches(command.count, tuple(self._commands(command.commands)))]
+        loop, name = emit_workgroup_loop(turns), next(steps_of(command.commands)).name
+        shader, work = self._suited(loop.shader), work_of_turn(turns)
+        most = min(most_turns(turns), command.count)
+        whole, rest = divmod(command.count, most)
+
+        def dispatch(count: int) -> Dispatch:
+            words = (count, *loop.words)
+            of_all = Work(work.operations * count, work.nbytes * count)
+            return Dispatch(shader, loop.slots, words, (1, 1, 1), True, name, work=of_all)
+
+        parts: list[Command] = [RepeatDispatches(whole, (dispatch(most),)) if whole > 1 else dispatch(most)]
+        return [*parts, dispatch(rest)] if rest else parts
+
+    def _within(self, step: KernelStep, number: int) -> tuple[Launch, tuple[int, ...]]:
+        """The launch and slots of a step's kernel as part of a workgroup's loop, which reads by address."""
+        _refuse_missing(step, self.profile)
+        kernel, names = step.kernels[number], (*step.reads[number], *step.writes[number])
+        places = [self._place(name) for name in names]
+        arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
+        moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
+        kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
+        launch = _EMITTERS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
+        return launch, (*(place.slot for place in places), *(slot for place in places for slot in place.counters))
 
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
         """The guard's own dispatch, and those under it, which read their numbers of workgroups from its table."""

@@ -1,0 +1,276 @@
+"""Loops over little data in one dispatch: one workgroup runs the kernels of a turn one after the other, turn by turn.
+
+A dispatch and its barrier take longer than a small kernel. So the shaders of a turn's kernels become functions of one
+shader, each of which the workgroup calls for all of that kernel's workgroups, with a barrier of the workgroup where the
+loop of dispatches has one of the device. Memory is the same: what is carried, sequences and stacked rows stay where
+they are, and counters that move them are in memory. So a long loop can be cut after any turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Union
+
+from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
+from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
+from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.backends.vulkan.plan.plan import Shader, Work
+from lavax.passes.fuse.lane_loops import LANE_LOOPS, iterations_of
+from lavax.passes.kernels.commands import Command, Repeat
+from lavax.passes.kernels.kernel import Kernel, KernelStep
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
+
+
+@dataclass(frozen=True)
+class WorkgroupLoops:
+    """The loops that one workgroup runs. Checked by `python -m benchmarks loops`."""
+
+    work: int = 1 << 16  # operations and bytes of a kernel, at most: longer ones are worth all processors
+    turns: int = 8  # of a dispatch, at least
+    kernels: int = 24  # of all bodies: drivers compile longer shaders for seconds
+
+
+WORKGROUP_LOOPS = WorkgroupLoops()
+
+
+@dataclass(frozen=True)
+class Member:
+    """A kernel of a turn: its shader with its slots, whether it waits for what was written before, and its cost."""
+
+    launch: Launch
+    slots: tuple[int, ...]
+    barrier: bool
+    iterations: int
+    work: Work
+
+
+@dataclass(frozen=True)
+class Turns:
+    """What a loop runs in each of its turns."""
+
+    count: int
+    members: tuple[Turn, ...]
+
+
+Turn = Union[Member, Turns]  # noqa: UP007  # a name of a class that uses it
+# The launch of one of a step's kernels, without descriptors, and its slots; and the work of that kernel.
+Emit = Callable[[KernelStep, int], tuple[Launch, tuple[int, ...]]]
+Weigh = Callable[[KernelStep, int], Work]
+_WORD = re.compile(r"\bwords\[(\d+)\]")
+_ADDRESS = re.compile(r"table\.address\[words\[(\d+)\]\]")
+
+
+def _of_contraction(kernel: Kernel) -> int:
+    """A tile's sum, and its rows."""
+    dots = (node for node in kernel.graph.nodes if node.op == "dot")
+    return sum(64 + prod(dot.operands[0].shape[axis] for axis in dot.attrs["contract"][0]) for dot in dots)
+
+
+def _of_rows(kernel: Kernel) -> int:
+    """A walk for each value that is kept, at most."""
+    return (kernel.domain.length + 8) * (1 + len(kernel.coordinates))
+
+
+def _of_lanes(kernel: Kernel) -> int:
+    """All turns of a loop inside; those of a loop that depends on data are not known."""
+    loop = kernel.graph.nodes[0]
+    return iterations_of(loop) if loop.op == "scan" else MAX_LOOP_ITERATIONS
+
+
+# The kinds of kernels that a workgroup can run beside others: iterations of loops in one of its workgroups, at most.
+_ITERATIONS: dict[str, Callable[[Kernel], int]] = {
+    "map": lambda kernel: 8,
+    "row": _of_rows,
+    "contract": _of_contraction,
+    "loop": _of_lanes,
+}
+
+
+def turns_of(command: Repeat, emit: Emit, weigh: Weigh) -> Turns | None:
+    """What one workgroup runs in each turn of a repetition; None if the repetition does not suit one workgroup."""
+    turns = _turns(command, emit, weigh)
+    return turns if turns is not None and _fits(turns) else None
+
+
+def _turns(command: Repeat, emit: Emit, weigh: Weigh) -> Turns | None:
+    members: list[Turn] = []
+    for inner in command.commands:
+        found = _members(inner, emit, weigh)
+        if found is None:
+            return None
+        members += found
+    return Turns(command.count, tuple(members))
+
+
+def _members(command: Command, emit: Emit, weigh: Weigh) -> list[Turn] | None:
+    if isinstance(command, Repeat):
+        inner = _turns(command, emit, weigh)
+        return None if inner is None else [inner]
+    if not isinstance(command, KernelStep):
+        return None
+    found: list[Turn] = []
+    for number, kernel in enumerate(command.kernels):
+        work = weigh(command, number)
+        if kernel.kind not in _ITERATIONS or work.operations + work.nbytes > WORKGROUP_LOOPS.work * _inside(kernel):
+            return None
+        launch, slots = emit(command, number)
+        groups = prod(launch.groups)
+        if not _is_plain(launch, len(slots)):
+            return None
+        iterations = groups * (1 + _ITERATIONS[kernel.kind](kernel))
+        found.append(Member(launch, slots, command.barrier and number == 0, iterations, work))
+    return found
+
+
+def _inside(kernel: Kernel) -> int:
+    """How many turns a kernel takes itself."""
+    return int(kernel.graph.nodes[0].attrs.get("length", 1)) if kernel.kind == "loop" else 1
+
+
+def _is_plain(launch: Launch, slots: int) -> bool:
+    """Whether a workgroup can run the shader beside others: alone in its dispatch, with no shared memory of its own."""
+    text = launch.text
+    return (
+        text is not None
+        and launch.before is None
+        and launch.order is None
+        and not launch.constants
+        and not launch.by_descriptor
+        and not text.declarations
+        and slots + len(launch.words) <= REST_WORD
+        and not any("WorkGroup" in line.replace(WORKGROUP, "") for line in text.main)
+    )
+
+
+def _fits(turns: Turns) -> bool:
+    members = list(_members_of(turns))
+    texts = [member.launch.text for member in members if member.launch.text is not None]
+    sizes = {text.local_size for text in texts}
+    subgroups = {text.subgroup_size for text in texts} - {None}
+    return (
+        0 < len(members) <= WORKGROUP_LOOPS.kernels
+        and len(sizes) == 1
+        and len(subgroups) <= 1
+        and most_turns(turns) >= min(turns.count, WORKGROUP_LOOPS.turns)
+        and len(_slots(turns)) + len(_numbers(turns)) + 1 <= REST_WORD
+    )
+
+
+def _members_of(turns: Turns) -> Iterator[Member]:
+    for member in turns.members:
+        if isinstance(member, Member):
+            yield member
+        else:
+            yield from _members_of(member)
+
+
+def _slots(turns: Turns) -> list[int]:
+    return list(dict.fromkeys(slot for member in _members_of(turns) for slot in member.slots))
+
+
+def _numbers(turns: Turns) -> list[int]:
+    """The numbers that shaders get, and the turns of the loops inside."""
+    own = [number for member in _members_of(turns) for number in member.launch.words]
+    return list(dict.fromkeys([*own, *_counts(turns)]))
+
+
+def _counts(turns: Turns) -> Iterator[int]:
+    for member in turns.members:
+        if isinstance(member, Turns):
+            yield member.count
+            yield from _counts(member)
+
+
+def work_of_turn(turns: Turns) -> Work:
+    """The work of one turn."""
+    operations = nbytes = 0
+    for member in turns.members:
+        times, work = (1, member.work) if isinstance(member, Member) else (member.count, work_of_turn(member))
+        operations, nbytes = operations + times * work.operations, nbytes + times * work.nbytes
+    return Work(operations, nbytes)
+
+
+def _iterations(turns: Turns) -> int:
+    """The iterations of loops in one turn, itself counted."""
+    return 1 + sum(
+        member.iterations if isinstance(member, Member) else member.count * _iterations(member)
+        for member in turns.members
+    )
+
+
+def most_turns(turns: Turns) -> int:
+    """How many turns one dispatch takes at most; 0 if not even one fits."""
+    work = work_of_turn(turns)
+    return min(MAX_LOOP_ITERATIONS // _iterations(turns), LANE_LOOPS.operations // (1 + work.operations + work.nbytes))
+
+
+@dataclass(frozen=True)
+class WorkgroupLoop:
+    """The shader of a loop, its slots, and its words behind the first, which is the number of turns."""
+
+    shader: Shader
+    slots: tuple[int, ...]
+    words: tuple[int, ...]
+
+
+def emit_workgroup_loop(turns: Turns) -> WorkgroupLoop:
+    """The shader in which one workgroup runs turns of a loop that `turns_of` found."""
+    slots, numbers = _slots(turns), _numbers(turns)
+    places = {number: place for place, number in enumerate(numbers, len(slots) + 1)}
+    writing = _Writing({slot: place for place, slot in enumerate(slots)}, places)
+    lines = [f"address{n} = table.address[words[{n}]];" for n in range(len(slots))]
+    lines += writing.loop(turns, f"int(words[{len(slots)}])")
+    texts = [member.launch.text for member in _members_of(turns) if member.launch.text is not None]
+    addresses = [f"uint64_t address{n};" for n in range(len(slots))]
+    text = ShaderText(
+        writing.uses,
+        lines,
+        texts[0].local_size,
+        [*addresses, *writing.functions],
+        next((text.subgroup_size for text in texts if text.subgroup_size is not None), None),
+        shuffles=any(text.shuffles for text in texts),
+        pragma="".join(dict.fromkeys(text.pragma for text in texts)),
+    )
+    return WorkgroupLoop(assemble(text), tuple(slots), tuple(numbers))
+
+
+class _Writing:
+    """The state of writing one shader. `places` of slots and numbers are those among its words."""
+
+    def __init__(self, slots: dict[int, int], numbers: dict[int, int]) -> None:
+        self.slots, self.numbers = slots, numbers
+        self.uses, self.functions, self._loops = Uses(), list[str](), 0
+
+    def loop(self, turns: Turns, count: str) -> list[str]:
+        turn = f"turn{self._loops}"
+        self._loops += 1
+        lines = [f"for (int {turn} = 0; {turn} < {count}; ++{turn}) {{"]
+        for member in turns.members:
+            if isinstance(member, Member):
+                inner = self._call(member)
+            else:
+                inner = self.loop(member, f"int(words[{self.numbers[member.count]}])")
+            lines += [f"    {line}" for line in inner]
+        return [*lines, "}"]
+
+    def _call(self, member: Member) -> list[str]:
+        text = member.launch.text
+        assert text is not None, "only kernels whose shader has parts are members"
+        name, groups = f"kernel{len(self.functions)}", prod(member.launch.groups)
+        self.uses.include(text.uses)
+        body = "\n".join(f"    {self._moved(line, member)}" for line in text.main)
+        self.functions.append(f"void {name}(uint group) {{\n{body}\n}}")
+        wait = ["memoryBarrierBuffer();", "barrier();"] if member.barrier else []
+        if groups == 1:
+            return [*wait, f"{name}(0u);"]
+        return [*wait, f"for (uint group = 0u; group < {groups}u; ++group) {name}(group);"]
+
+    def _moved(self, line: str, member: Member) -> str:
+        """A line of a kernel's shader as part of one: addresses are known, workgroups and numbers are others."""
+        line = line.replace(WORKGROUP, "(group)")
+        line = _ADDRESS.sub(lambda found: f"address{self.slots[member.slots[int(found[1])]]}", line)
+        count = len(member.slots)
+        return _WORD.sub(lambda found: f"words[{self.numbers[member.launch.words[int(found[1]) - count]]}]", line)

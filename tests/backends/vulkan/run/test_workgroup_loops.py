@@ -1,0 +1,212 @@
+"""Loops over little data that one workgroup runs, on the device, against the interpreter and the loop of dispatches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.loop import workgroup
+from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.plan.plan import Dispatch, RepeatDispatches
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER
+from lavax.ir.interpreter import interpret
+from lavax.ir.parser import parse
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+
+random = np.random.default_rng(3)
+X = random.normal(size=6).astype("f")
+H, W = random.normal(size=(3, 5)).astype("f"), random.normal(size=(5, 5), scale=0.3).astype("f")
+ROWS = random.normal(size=(13, 3, 5)).astype("f")
+BATCH = random.normal(size=(2, 3, 5)).astype("f")
+
+
+def rnn(h: Any, w: Any, rows: Any, reverse: bool = False) -> Any:
+    return lx.scan(lambda h, x: (lnp.tanh(h @ w + x), h * 2), h, rows, reverse=reverse)
+
+
+def loss(w: Any, h: Any, rows: Any) -> Any:
+    return lnp.sum(rnn(h, w, rows)[1] * rows)
+
+
+def nested(x: Any) -> Any:
+    def inner(i: Any, c: Any) -> Any:
+        return c * 0.5 + lnp.sum(c) / 12
+
+    return lx.fori_loop(0, 4, lambda i, c: lnp.sin(lx.fori_loop(0, 11, inner, c) * 0.9 + i), x)
+
+
+def lanes_inside(x: Any) -> Any:
+    def inner(c: Any) -> Any:
+        return lx.fori_loop(0, 5, lambda j, t: t * 0.9 + j * 0.01, c)
+
+    return lx.fori_loop(0, 9, lambda i, c: lnp.tanh(inner(c)) - lnp.mean(c), x)
+
+
+LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "neighbours": (lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x), (X,)),
+    "sums": (lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c * 0.3 + lnp.sum(c) * i / 200), x), (X,)),
+    "products": (rnn, (H, W, ROWS)),
+    "reverse": (lambda h, w, rows: rnn(h, w, rows, reverse=True), (H, W, ROWS)),
+    "one turn": (rnn, (H, W, ROWS[:1])),
+    "batches": (lx.vmap(rnn, in_axes=(0, None, None)), (BATCH, W, ROWS)),
+    "gradient": (lx.grad(loss), (W, H, ROWS)),
+    "tangent": (lambda w, h, rows: lx.jvp(lambda w: loss(w, h, rows), (w,), (w * w,)), (W, H, ROWS)),
+    "other shapes": (
+        lambda x: lx.fori_loop(0, 12, lambda i, c: (c[0] * 0.5 + c[1][0], c[1] - lnp.max(c[0])), (x, lnp.zeros(3))),
+        (X,),
+    ),
+    "nested": (nested, (X,)),
+    "lanes inside": (lanes_inside, (X,)),
+    "gathers": (lambda x, n: lx.fori_loop(0, 12, lambda i, c: c[n] * 0.5 + c, x), (X, np.arange(6)[::-1].astype("i"))),
+    "under a branch": (lambda x: lx.cond(x[0] > 100, lambda v: v, nested, x), (X,)),
+    "in a loop that ends by all lanes": (
+        lambda x: lx.while_loop(lambda c: lnp.sum(c * c) < 1e3, lambda c: nested(c) + c * 2 + 1, x),
+        (X,),
+    ),
+}
+# A while asks the host, a branch is guarded, and factorisations and much data are not a workgroup's work.
+OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "branches": (
+        lambda x: lx.fori_loop(0, 4, lambda i, c: lx.cond(lnp.sum(c) > 0, lambda v: -v, lambda v: v[::-1], c), x),
+        (X,),
+    ),
+    "factorisations": (
+        lambda w: lx.fori_loop(0, 4, lambda i, c: lnp.linalg.cholesky(c @ c.T + lnp.eye(5)), w),
+        (W,),
+    ),
+    "much data": (
+        lambda x: lx.fori_loop(0, 4, lambda i, c: c[::-1] * 0.5 + c, x),
+        (random.normal(size=40_000).astype("f"),),
+    ),
+}
+
+
+def agree(function: Callable[..., Any], *arguments: Any) -> tuple[list[np.ndarray], str]:
+    """Checks the results against the interpreter's, and gives them and the shaders."""
+    compiled = lx.compile(function)
+    lowered = compiled.lower(*arguments)
+    expected = interpret(parse(lowered.as_text("ir")), *arguments)
+    results = [np.asarray(found) for found in lx.tree.leaves(compiled(*arguments))]
+    for found, wanted in zip(results, expected, strict=True):
+        scale = max(float(np.max(np.abs(wanted))), 1.0)
+        np.testing.assert_allclose(found.astype("d"), wanted, rtol=0, atol=2e-5 * scale)
+    return results, lowered.as_text("glsl")
+
+
+def is_by_workgroup(shaders: str) -> bool:
+    return "kernel0(uint group)" in shaders
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_one_workgroup_runs_a_loop_over_little_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, arguments = LOOPS[name]
+    found, shaders = agree(function, *arguments)
+    assert is_by_workgroup(shaders)
+    monkeypatch.setattr(workgroup, "WORKGROUP_LOOPS", replace(workgroup.WORKGROUP_LOOPS, kernels=0))
+    dispatched, shaders = agree(lambda *given: function(*given), *arguments)
+    assert not is_by_workgroup(shaders)
+    for one, other in zip(found, dispatched, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_loops_are_dispatches(name: str) -> None:
+    function, arguments = OTHERS[name]
+    _, shaders = agree(function, *arguments)
+    assert not is_by_workgroup(shaders)
+
+
+@pytest.mark.parametrize("name", ["sums", "products", "reverse", "gradient", "nested", "under a branch"])
+@pytest.mark.parametrize("turns", [1, 4, 5])
+def test_long_loops_are_cut_after_any_turn(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, arguments = LOOPS[name]
+    whole, _ = agree(function, *arguments)
+    monkeypatch.setattr("lavax.backends.vulkan.emit.program.most_turns", lambda loop: turns)
+    cut, shaders = agree(lambda *given: function(*given), *arguments)
+    assert is_by_workgroup(shaders)
+    for one, other in zip(whole, cut, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_no_turns() -> None:
+    found, _ = agree(lambda x: lx.fori_loop(3, 3, lambda i, c: c[::-1] * 0.5 + lnp.sum(c), x), X)
+    np.testing.assert_array_equal(found[0], X)
+
+
+def test_the_shader_calls_kernels_turn_by_turn() -> None:
+    graph = lx.trace(lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c + lnp.sum(c)), x))(X)
+    *_, loop = emit_program(schedule(prepare(graph)), CPU_DRIVER).dispatches
+    assert loop.groups == (1, 1, 1) and loop.words[0] == 12
+    assert loop.shader.source.partition("uint64_t address0;")[2] == """
+uint64_t address1;
+uint64_t address2;
+void kernel0(uint group) {
+    uint64_t p0 = address0;
+    uint64_t p1 = address0;
+    int i = int((group) * 8u + gl_LocalInvocationID.x);
+    if (i >= 1) return;
+    float v1 = float(float(0));
+    for (int k = 0; k < 6; k += 1) {
+        float v2 = F32(p0).data[k + low_bits(p0)];
+        v1 = (v1 + v2);
+    }
+    for (int k = 0; k < 6; k += 1) {
+        float v3 = F32(p0).data[k + low_bits(p0)];
+        float v4 = (v3 + v1);
+        float v5 = lx_cos(v4);
+        F32(p1).data[k + low_bits(p1)] = v5;
+    }
+}
+void kernel1(uint group) {
+    uint64_t p0 = address1;
+    uint64_t p1 = address1;
+    int i = int((group) * 8u + gl_LocalInvocationID.x);
+    if (i >= 1) return;
+    int v1 = I32(p0).data[0 + low_bits(p0)];
+    int v2 = (v1 + 1);
+    I32(p1).data[0 + low_bits(p1)] = v2;
+}
+void kernel2(uint group) {
+    uint64_t p0 = address2;
+    uint64_t p1 = address2;
+    int i = int((group) * 8u + gl_LocalInvocationID.x);
+    if (i >= 1) return;
+    int v1 = I32(p0).data[0 + low_bits(p0)];
+    int v2 = (v1 + 1);
+    I32(p1).data[0 + low_bits(p1)] = v2;
+}
+void main() {
+    address0 = table.address[words[0]];
+    address1 = table.address[words[1]];
+    address2 = table.address[words[2]];
+    for (int turn0 = 0; turn0 < int(words[3]); ++turn0) {
+        memoryBarrierBuffer();
+        barrier();
+        kernel0(0u);
+        kernel1(0u);
+        memoryBarrierBuffer();
+        barrier();
+        kernel2(0u);
+    }
+}
+"""
+
+
+def test_a_dispatch_takes_a_bounded_number_of_turns() -> None:
+    """An invocation makes fewer iterations than drivers end loops after, and a dispatch ends in time."""
+    graph = lx.trace(rnn)(H, W, np.zeros((100000, 3, 5), "f"))
+    plan = emit_program(schedule(prepare(graph)), CPU_DRIVER)
+    (loop,) = (command for command in plan.commands if isinstance(command, RepeatDispatches))
+    (dispatch,) = loop.commands
+    assert isinstance(dispatch, Dispatch)
+    turns = dispatch.words[0]
+    assert 8 <= turns < 40000 // 5
+    rest = plan.commands[-1]
+    assert isinstance(rest, Dispatch) and loop.count * turns + rest.words[0] == 100000
