@@ -161,7 +161,8 @@ def _normalisation(d: Drawing) -> None:
     x = d.pick(lambda shape: len(shape) >= 2 and shape[-1] > 1)
     if x is not None:
         n = d.shapes[x][-1]
-        d.add("LayerNormalization", f"{x} {d.weight(n)} {d.weight(n)}", d.shapes[x])
+        # Rows of equal elements, as padding makes them, show the rounding of their mean over the root of epsilon.
+        d.add("LayerNormalization", f"{x} {d.weight(n)} {d.weight(n)}", d.shapes[x], epsilon=0.01)
 
 
 KINDS = (_unary, _unary, _binary, _reduction, _softmax, _product, _convolution, _pool, _movement, _normalisation)
