@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from lavax.backends.vulkan.emit.abreast import abreast
-from lavax.backends.vulkan.emit.contract.kernel import emit_contract
+from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
 from lavax.backends.vulkan.emit.loop.workgroup import emit_workgroup_loop, most_turns, turns_of, work_of_turn
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
@@ -54,6 +54,8 @@ _EMITTERS: dict[str, Callable[..., Launch]] = {
     "routine": emit_routine,
     "loop": emit_lane_loop,
 }
+# The same in a loop that one workgroup runs, by the schedule that suits its sizes.
+_EMITTERS_IN_LOOPS = _EMITTERS | {"contract": emit_contract_in_loop}
 # Chooses one of a kernel's `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]
 _COUNTS_BYTES = 12  # three numbers of workgroups
@@ -205,7 +207,7 @@ class _Emission:
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
         kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-        launch = _EMITTERS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
+        launch = _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
         return launch, (*(place.slot for place in places), *(slot for place in places for slot in place.counters))
 
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.contract.choose_registers import short_register_tiles
 from lavax.backends.vulkan.emit.contract.tiles import BROADCAST_TILES, BroadcastTile, RegisterTile, broadcast_tile
@@ -32,15 +32,24 @@ class CpuCosts:
 
 
 _CPU_COSTS = CpuCosts()
+# Of a loop that one workgroup runs: all tiles one after the other, in each of many turns.
+_COSTS_IN_LOOPS = replace(_CPU_COSTS, processors=1, calls=1 << 24)
 
 
-def tile_for_cpu(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile | BroadcastTile:
+def tile_for_cpu(
+    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int, costs: CpuCosts = _CPU_COSTS
+) -> RegisterTile | BroadcastTile:
     """The tile of least time, which includes a small share of the time to compile it."""
 
     def cost(tile: RegisterTile | BroadcastTile) -> float:
-        return sizes.k * _step(tile, sizes, profile.subgroup_size) + _compiling(tile) / _CPU_COSTS.calls
+        return sizes.k * _step(tile, sizes, profile.subgroup_size, costs) + _compiling(tile) / costs.calls
 
     return min(tiles_for_cpu(dot, sizes, profile, epilogue), key=cost)
+
+
+def tile_in_loop(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> RegisterTile | BroadcastTile:
+    """The tile of least time where one workgroup computes all of the contraction, many times over."""
+    return tile_for_cpu(dot, sizes, profile, epilogue, _COSTS_IN_LOOPS)
 
 
 def tiles_for_cpu(
@@ -57,13 +66,13 @@ def tiles_for_cpu(
     return [*tiles, *short_register_tiles(sizes, profile, epilogue)]
 
 
-def _step(tile: RegisterTile | BroadcastTile, sizes: Sizes, lanes: int) -> float:
+def _step(tile: RegisterTile | BroadcastTile, sizes: Sizes, lanes: int, costs: CpuCosts) -> float:
     """The time of a step of all sums, in multiplications of vectors, if each processor runs one subgroup at a time.
 
     A CPU driver loads a vector lane by lane, and multiplies those of all lanes at once.
     """
     subgroups = -(-tile.invocations(sizes) // lanes)
-    return max(subgroups / _CPU_COSTS.processors, 1) * (tile.loads * lanes * _CPU_COSTS.load + tile.products)
+    return max(subgroups / costs.processors, 1) * (tile.loads * lanes * costs.load + tile.products)
 
 
 def _compiling(tile: RegisterTile | BroadcastTile) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lavax.backends.vulkan.emit.contract.broadcast import emit_broadcast
 from lavax.backends.vulkan.emit.contract.choose import candidates, choose_schedule
+from lavax.backends.vulkan.emit.contract.choose_cpu import tile_in_loop
 from lavax.backends.vulkan.emit.contract.cooperative import emit_cooperative
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.registers import emit_registers
@@ -23,6 +24,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
+from lavax.passes.build.contraction_geometry import sizes_of
 from lavax.passes.kernels.kernel import Kernel
 
 # The emitter of each kind of tile; choose.py says when each is used.
@@ -47,6 +49,12 @@ def emit_contract(
 def schedule_of(kernel: Kernel, profile: DeviceProfile) -> ContractSchedule:
     """The schedule chosen from the contraction's sizes."""
     return choose_schedule(dot_of(kernel), profile, _epilogue_nodes(kernel))
+
+
+def emit_contract_in_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of a contract kernel as one of those that a CPU driver's workgroup runs in each turn of a loop."""
+    dot = dot_of(kernel)
+    return emit_contract(kernel, profile, lifted, tile_in_loop(dot, sizes_of(dot), profile, _epilogue_nodes(kernel)))
 
 
 def contract_candidates(kernel: Kernel, profile: DeviceProfile) -> list[ContractSchedule]:
