@@ -10,7 +10,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.passes.prepare.pipeline import prepare
-from lavax.passes.schedule.schedule import schedule
+from lavax.passes.schedule.schedule import WAITING_KERNELS, schedule
 from tests.closeness import close
 
 RANDOM = np.random.default_rng(0)
@@ -78,9 +78,13 @@ def test_what_is_computed_again() -> None:
 
 
 def arena_of(policy: str) -> int:
-    """Bytes of temporaries of the gradient of 16 layers in 4 checkpoints."""
+    """Bytes of temporaries of the gradient of 16 layers in 4 checkpoints.
+
+    Each is longer than what small kernels keep while they wait for each other (WAITING_KERNELS).
+    """
     weights = [np.ones((64, 64), "f")] * 16
-    x = np.ones((256, 64), "f")
+    x = np.ones((2048, 64), "f")
+    assert x.nbytes > WAITING_KERNELS.kept_bytes
 
     def group(weights: Any, x: Any) -> Any:
         for w in weights:
