@@ -102,6 +102,8 @@ lavax/random
 lavax/random/__init__
 lavax/nn/initializers
 lavax/nn/initializers/__init__
+lavax/nn/sound
+lavax/nn/sound/__init__
 lavax/nn/modules
 lavax/nn/__init__
 lavax/optim/tree

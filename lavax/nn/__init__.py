@@ -114,6 +114,7 @@ from lavax.nn.normalization import group_norm, instance_norm, layer_norm, local_
 from lavax.nn.patches import fold, unfold
 from lavax.nn.pooling import avg_pool, max_pool, min_pool, sum_pool
 from lavax.nn.routing import Routing, load_balancing_loss, route, router_z_loss
+from lavax.nn.sound.mel import mel_filters, mel_spectrogram, mfcc
 from lavax.nn.spatial_convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from lavax.nn.spatial_pooling import (
     adaptive_avg_pool1d,
@@ -267,6 +268,9 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "mel_filters",
+    "mel_spectrogram",
+    "mfcc",
     "min_pool",
     "mish",
     "mse_loss",

@@ -8,6 +8,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.ir.types import float32
+from lavax.nn.sound.mel import mel_filters
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.tracer.values.value import Value
@@ -30,7 +31,7 @@ def log_mel_spectrogram(samples: ArrayLike, mel_bins: int = 80) -> Value:
     if not given.ndim or given.shape[-1] % HOP or given.shape[-1] <= WINDOW // 2:
         raise shape_error(f"log_mel_spectrogram: samples [..., L], L a multiple of {HOP} above 200, got {given.type}")
     power = _power(_frames(given))
-    mel = lnp.matmul(power, lnp.asarray(mel_filters(mel_bins)))
+    mel = lnp.matmul(power, lnp.asarray(mel_filters(mel_bins, _FREQUENCIES, SAMPLE_RATE)))
     decades = lnp.log10(lnp.maximum(mel, 1e-10))
     loud = lnp.max(decades, axis=(-2, -1), keepdims=True)
     return lnp.matrix_transpose((lnp.maximum(decades, loud - 8.0) + 4.0) / 4.0)
@@ -62,28 +63,3 @@ def _fourier() -> np.ndarray:
     hann = 0.5 - 0.5 * np.cos(2 * np.pi / WINDOW * time)
     waves = np.concatenate([np.cos(angles), -np.sin(angles)], axis=1)
     return np.asarray(hann[:, None] * waves, np.float32)
-
-
-@lru_cache
-def mel_filters(mel_bins: int) -> np.ndarray:
-    """Triangles that overlap by half on the mel scale, from 0 to 8,000 Hz, of equal area: float32 [201, mel_bins].
-
-    Slaney, "Auditory Toolbox" (1998): the scale is linear up to 1,000 Hz, logarithmic above.
-    """
-    corners = _hertz(np.linspace(0, _mel(SAMPLE_RATE / 2), mel_bins + 2))
-    frequencies = np.linspace(0, SAMPLE_RATE / 2, _FREQUENCIES)[:, None]
-    left, middle, right = corners[:-2], corners[1:-1], corners[2:]
-    rising, falling = (frequencies - left) / (middle - left), (right - frequencies) / (right - middle)
-    return np.asarray(np.maximum(0, np.minimum(rising, falling)) * 2 / (right - left), np.float32)
-
-
-_LINEAR = 200 / 3  # Hz a mel, up to 1,000 Hz, which are 15 mel
-_OCTAVES = math.log(6.4) / 27  # logarithm of the frequency a mel, above
-
-
-def _mel(hertz: float) -> float:
-    return hertz / _LINEAR if hertz < 1000 else 15 + math.log(hertz / 1000) / _OCTAVES
-
-
-def _hertz(mel: np.ndarray) -> np.ndarray:
-    return np.where(mel < 15, mel * _LINEAR, 1000 * np.exp(_OCTAVES * (mel - 15)))

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.nn.sound.segments import overlap_add
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.scipy.signal.arguments import require
-from lavax.scipy.signal.segments import overlap_add
 from lavax.scipy.signal.spectra import Detrend, Segments, density_scale, frequencies, line_of, segments_of, transforms
 from lavax.scipy.signal.windows import Window
 from lavax.tracer.values.value import Value

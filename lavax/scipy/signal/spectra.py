@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.nn.sound.segments import cut_segments
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.scipy.signal.arguments import require
 from lavax.scipy.signal.detrending import detrend as without_trend
-from lavax.scipy.signal.segments import cut_segments
 from lavax.scipy.signal.windows import Window, named_window
 from lavax.tracer.values.value import Value
 

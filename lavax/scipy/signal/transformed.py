@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.nn.sound.segments import cut_segments, overlap_add
 from lavax.numpy._core.axes import normal_axes
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike
 from lavax.passes.complex_parts.fourier import smooth_length
 from lavax.scipy.signal.arguments import MODES, Mode, kept_range, pair, require
-from lavax.scipy.signal.segments import cut_segments, overlap_add
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
