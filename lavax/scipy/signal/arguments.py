@@ -18,6 +18,11 @@ def require(name: str, what: str, given: Any, known: Sequence[str]) -> None:
         raise ValueError(f"scipy.signal.{name}: {what} must be one of {', '.join(known)}, got {given!r}")
 
 
+def require_rate(name: str, fs: float) -> None:
+    if not fs > 0:
+        raise ValueError(f"scipy.signal.{name}: fs must be positive, got {fs!r}")
+
+
 def pair(name: str, in1: ArrayLike, in2: ArrayLike, rank: int | None = None) -> tuple[Value, Value]:
     first, second = common_dtype([in1, in2])
     if first.ndim != second.ndim or (rank is not None and first.ndim != rank) or not first.size or not second.size:

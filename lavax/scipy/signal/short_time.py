@@ -14,7 +14,7 @@ from lavax.nn.sound.segments import overlap_add
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.scipy.signal.arguments import require
+from lavax.scipy.signal.arguments import require, require_rate
 from lavax.scipy.signal.spectra import Detrend, Segments, density_scale, frequencies, line_of, segments_of, transforms
 from lavax.scipy.signal.windows import Window
 from lavax.tracer.values.value import Value
@@ -46,6 +46,7 @@ def stft(
     lengths that do not fit each other and other names.
     """
     require("stft", "scaling", scaling, tuple(_SCALINGS))
+    require_rate("stft", fs)
     line, place = line_of("stft", x, axis)
     cut = segments_of("stft", window, nperseg, noverlap, nfft, line.shape[-1])
     if boundary is not None:
@@ -94,6 +95,7 @@ def istft(
     lengths that do not fit each other and other names.
     """
     require("istft", "scaling", scaling, tuple(_SCALINGS))
+    require_rate("istft", fs)
     value = as_value(Zxx)
     if value.ndim < 2:
         raise shape_error(f"scipy.signal.istft takes arrays of two axes and more, got {value.type}")

@@ -17,7 +17,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.scipy.signal.arguments import require
+from lavax.scipy.signal.arguments import require, require_rate
 from lavax.scipy.signal.detrending import detrend as without_trend
 from lavax.scipy.signal.windows import Window, named_window
 from lavax.tracer.values.value import Value
@@ -150,6 +150,7 @@ def csd(
     """
     require("csd", "scaling", scaling, SCALINGS)
     require("csd", "average", average, _AVERAGES)
+    require_rate("csd", fs)
     first, place = line_of("csd", x, axis)
     second = first
     if y is not None and y is not x:
@@ -236,6 +237,7 @@ def spectrogram(
     """
     require("spectrogram", "mode", mode, _MODES)
     require("spectrogram", "scaling", scaling, SCALINGS)
+    require_rate("spectrogram", fs)
     line, place = line_of("spectrogram", x, axis)
     length = line.shape[-1]
     cut = segments_of("spectrogram", window, nperseg, 0, nfft, length)

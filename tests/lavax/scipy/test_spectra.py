@@ -223,6 +223,8 @@ def test_batches_and_programs() -> None:
         (lambda: signal.welch(LINE, window=np.ones(8), nperseg=9), ValueError, "is not the length of the window, 8"),
         (lambda: signal.welch(LINE, window=np.ones(800)), lx.ShapeError, "no longer than the signal"),
         (lambda: signal.welch(LINE, scaling="power"), ValueError, "scaling must be one of density, spectrum"),
+        (lambda: signal.welch(LINE, fs=0.0), ValueError, "fs must be positive, got 0.0"),
+        (lambda: signal.istft(ROWS, fs=-1), ValueError, "fs must be positive, got -1"),
         (lambda: signal.spectrogram(LINE, mode="db"), ValueError, "mode must be one of psd, complex"),
         (lambda: signal.stft(LINE, boundary="wrap"), ValueError, "boundary must be one of even, odd"),
         (lambda: signal.stft(np.zeros(0, "f")), lx.ShapeError, "takes signals with elements"),
