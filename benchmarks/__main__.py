@@ -24,6 +24,7 @@ from benchmarks import (
     onnx_models,
     overhead,
     selection,
+    transforms,
 )
 from benchmarks.comparison import Limits, Measurement, best_product, compare
 from benchmarks.figure import Figure, as_table
@@ -36,6 +37,7 @@ FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
     "compile-time": compile_time.measure,
     "digits": digits.measure,
     "eager": eager.measure,
+    "fft": transforms.measure,
     "loops": loops.measure,
     "onnx": onnx_models.measure,
     "overhead": overhead.measure,

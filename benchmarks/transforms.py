@@ -1,0 +1,175 @@
+"""Fourier transforms beside a copy, SciPy's pocketfft and, where they can be imported, JAX and cuFFT by PyTorch.
+
+On a CPU driver the bound is SciPy's time on one processor; lavax's time counts once for each processor. On a GPU it is
+the time of as many passes over memory as a transform of that length needs, at the rate of a copy.
+"""
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import scipy.fft
+
+import lavax as lx
+import lavax.numpy as lnp
+from benchmarks import figure
+from benchmarks.figure import Figure
+
+# The bounds: times SciPy's on one processor, and times the passes of a copy.
+_OVER_SCIPY, _OVER_COPY = 3.0, 1 / 0.7
+# Points of all lines of a transform together, on a CPU driver and on a GPU.
+_POINTS = {"cpu": 1 << 20, "gpu": 1 << 24}
+# The longest lines of one pass, and of two.
+_ONE_PASS, _TWO_PASSES = 1 << 12, 1 << 22
+_ROUNDS, _IN_ROW = 5, 3
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A function of numpy.fft, the shape that it takes, and whether this is real."""
+
+    function: str
+    shape: tuple[int, ...]
+    is_real: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.function} of {' × '.join(map(str, self.shape))}"
+
+    @property
+    def passes(self) -> int:
+        """Over memory, at least, on a GPU: one for each axis, two or three along a long one."""
+        axes = self.shape if self.function.endswith("2") else self.shape[-1:]
+        return sum(1 if n <= _ONE_PASS else 2 if n <= _TWO_PASSES else 3 for n in axes)
+
+    @property
+    def nbytes(self) -> int:
+        """Read and written in a pass: 8 bytes for a complex number, or for two real ones."""
+        return 2 * prod(self.shape) * (4 if self.is_real else 8)
+
+    def operand(self) -> np.ndarray:
+        random = np.random.default_rng(5)
+        if self.function == "irfft":
+            half = (*self.shape[:-1], self.shape[-1] // 2 + 1)
+            x = random.normal(size=half) + 1j * random.normal(size=half)
+            x[..., [0, -1]] = x[..., [0, -1]].real  # as the spectrum of a real line is
+            return x.astype(np.complex64)
+        x = random.normal(size=self.shape).astype(np.float32)
+        return x if self.is_real else (x + 1j * random.normal(size=self.shape)).astype(np.complex64)
+
+
+def transforms(points: int) -> Sequence[Transform]:
+    """Lengths that are powers of two, others of small factors, and primes: batches of `points` points."""
+
+    def batched(function: str, length: int, is_real: bool = False) -> Transform:
+        return Transform(function, (max(points // length, 1), length), is_real)
+
+    side = 1 << (points.bit_length() - 1) // 2
+    return (
+        *(batched("fft", 1 << bits) for bits in (8, 10, 12, 14, 16, 18, 20)),
+        *(batched("fft", length) for length in (360, 1000, 2187, 15625, 16807, 1000000)),
+        *(batched("fft", length) for length in (127, 1009, 65537)),
+        *(batched("rfft", length, True) for length in (1 << 8, 1 << 12, 1 << 16, 1000)),
+        *(batched("irfft", length, True) for length in (1 << 12,)),
+        Transform("fft2", (side, side)),
+        Transform("fft", (1, 1 << 10)),
+    )
+
+
+def measure() -> Sequence[Figure]:
+    """Fourier transforms over pocketfft on a processor, or over a copy on a GPU; errors in 2⁻²⁴·log₂ n of the norm."""
+    device = lx.default_device()
+    kind = "cpu" if device.kind == "cpu" else "gpu"
+    rate = _copy_rate()
+    figures = [Figure("a copy", f"{rate / 1e9:.3g} GB/s")]
+    for transform in transforms(_POINTS[kind]):
+        figures += _figures(transform, kind, rate)
+    return figures
+
+
+def _figures(transform: Transform, kind: str, rate: float) -> Sequence[Figure]:
+    operand = transform.operand()
+    seconds = _timed(_calls(transform, operand))
+    ours = seconds.pop("lavax")
+    found = [Figure(transform.name, f"{1e3 * ours:.3g} ms, error {_error(transform, operand):.2g}")]
+    if kind == "gpu":
+        ratio = ours * rate / (transform.passes * transform.nbytes)
+        found.append(figure.at_most(f"– over {transform.passes} passes of a copy", ratio, _OVER_COPY))
+    else:
+        ratio = ours * (os.cpu_count() or 1) / seconds["SciPy"]
+        found.append(figure.at_most("– over SciPy, for each processor", ratio, _OVER_SCIPY))
+    return found + [Figure(f"– over {name}", f"{ours / theirs:.3g}") for name, theirs in seconds.items()]
+
+
+def _error(transform: Transform, operand: np.ndarray) -> float:
+    """The error over the norm of the result, in units of 2⁻²⁴·log₂ n: at most 2 are wanted."""
+    wide = operand.astype(np.complex128 if np.iscomplexobj(operand) else np.float64)
+    wanted = getattr(np.fft, transform.function)(wide)
+    found = np.asarray(getattr(lnp.fft, transform.function)(operand))
+    error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+    return float(error * 2**24 / np.log2(transform.shape[-1]))
+
+
+Call = Callable[[], Any]
+
+
+def _calls(transform: Transform, operand: np.ndarray) -> Mapping[str, tuple[Call, Callable[[Any], Any]]]:
+    """For each library: a call, and how its result is waited for."""
+    on_device = lnp.asarray(operand) + 0
+    ours = lx.compile(getattr(lnp.fft, transform.function))
+    scipys = getattr(scipy.fft, transform.function)
+    found: dict[str, tuple[Call, Callable[[Any], Any]]] = {
+        "lavax": (lambda: ours(on_device), lambda result: result.block_until_ready()),
+        "SciPy": (lambda: scipys(operand), lambda result: result),
+    }
+    for name, prepare in (("JAX", _of_jax), ("cuFFT", _of_torch)):
+        try:
+            found[name] = prepare(transform.function, operand)
+        except ImportError:
+            continue
+    return found
+
+
+def _of_jax(function: str, operand: np.ndarray) -> tuple[Call, Callable[[Any], Any]]:
+    import jax
+    import jax.numpy as jnp
+
+    transform, held = jax.jit(getattr(jnp.fft, function)), jnp.asarray(operand)
+    return lambda: transform(held), lambda result: result.block_until_ready()
+
+
+def _of_torch(function: str, operand: np.ndarray) -> tuple[Call, Callable[[Any], Any]]:
+    """PyTorch's on its GPU; ImportError without one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ImportError("PyTorch sees no GPU")
+    transform, held = getattr(torch.fft, function), torch.from_numpy(operand).cuda()
+    return lambda: transform(held), lambda result: torch.cuda.synchronize()
+
+
+def _timed(calls: Mapping[str, tuple[Call, Callable[[Any], Any]]]) -> dict[str, float]:
+    """The least seconds of a call among several in a row, in turn; first calls compile."""
+    found = dict.fromkeys(calls, math.inf)
+    for number in range(_ROUNDS + 1):
+        for name, (call, wait) in calls.items():
+            start = time.perf_counter()
+            for _ in range(_IN_ROW):
+                result = call()
+            wait(result)
+            if number:
+                found[name] = min(found[name], (time.perf_counter() - start) / _IN_ROW)
+    return found
+
+
+def _copy_rate() -> float:
+    from lavax.backends.vulkan.device.device import get_device  # late: these open the device
+    from lavax.backends.vulkan.measure.limits import copy_rate
+
+    return copy_rate(get_device())
