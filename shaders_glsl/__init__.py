@@ -37,6 +37,7 @@ FILES = (
     "elementary_power.glsl",
     "elementary_quotient.glsl",
     "elementary_remainder.glsl",
+    "elementary_roots.glsl",
     "elementary_rounding.glsl",
     "elementary_trigonometric.glsl",
     "elementary_zeta.glsl",

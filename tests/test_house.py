@@ -70,6 +70,7 @@ backends/vulkan/emit/scan
 backends/vulkan/emit/sort
 backends/vulkan/emit/scatter
 backends/vulkan/emit/linalg
+backends/vulkan/emit/fourier
 backends/vulkan/emit/loop
 backends/vulkan/emit
 backends/vulkan/run

@@ -12,12 +12,23 @@ from lavax.backends.vulkan.emit.attention.scores import (
     stores_short_scores,
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
+from lavax.backends.vulkan.emit.fourier.choose import steps_of
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
-from lavax.passes.target.target import Attention, Dispatches, FusionLimits, Products, Rows, Scatters, Sorting, Target
+from lavax.passes.target.target import (
+    Attention,
+    Dispatches,
+    FusionLimits,
+    Products,
+    Rows,
+    Scatters,
+    Sorting,
+    Target,
+    Transforms,
+)
 
 # A processor is busy with few workgroups; more copies would only have to be cleared and added up. Chosen by
 # `python -m benchmarks selection`.
@@ -34,6 +45,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         rows=_rows(profile),
         sorting=Sorting(moves_pairs=profile.int64),
         scatters=_SCATTERS_ON_CPU if profile.kind == "cpu" else Scatters(),
+        transforms=Transforms(steps=lambda points, lines: steps_of(points, lines, profile)),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),
         largest_allocation=largest_allocation,

@@ -1,27 +1,50 @@
-"""Fourier transforms as products with small matrices.
+"""Fourier transforms of complex values by parts.
 
-A line of n₁·n₂ points is transformed along n₁, multiplied by twiddle factors, and transformed along n₂ (Cooley and
-Tukey 1965). Each of these steps is one real product, whose matrix holds the roots of unity: it takes the real and
-imaginary parts, stacked along the first axis, to those of the result. Its result has the transformed axis in front of
-the others, which is the order that the next step and the end want, so that nothing is moved in between. Lengths with
-large prime factors become convolutions (Bluestein 1970).
+In float32, lines of small prime factors are transformed by kernels of their own (`fourier_step`), and so are those that
+Bluestein's convolution pads to such lengths. In float64, and for lines of up to 128 points with larger prime factors,
+transforms are products with small matrices. Other lengths with large prime factors become convolutions (Bluestein
+1970).
+
+For products, a line of n₁·n₂ points is transformed along n₁, multiplied by twiddle factors, and transformed along n₂
+(Cooley and Tukey 1965). Each of these steps is one real product, whose matrix holds the roots of unity: it takes the
+real and imaginary parts, stacked along the first axis, to those of the result. Its result has the transformed axis in
+front of the others, which is the order that the next step and the end want, so that nothing is moved in between.
 """
 from __future__ import annotations
 
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.passes.build.builder import broadcast, concatenate, dot, flip, pad, reshape, slice_along, transpose
+from lavax.ir.types import float32
+from lavax.passes.build.builder import broadcast, build, concatenate, dot, flip, pad, reshape, slice_along, transpose
 from lavax.passes.complex_parts.arithmetic import multiply
-from lavax.passes.complex_parts.parts import Parts, Real, parts
+from lavax.passes.complex_parts.parts import Parts, Real, interleaved, parts, separated
 from lavax.passes.complex_parts.roots import chirp, counted_roots
+from lavax.passes.numerics.primes import balanced, prime_factors
 
 _WIDEST = 32  # points of a step among several
 _WIDEST_ALONE = 128  # points of a transform in one step, which need not be smooth
 
 
+_LARGEST_PRIME = 31  # of a line that has kernels of its own
+
+
 def transform(node: Node, z: Parts) -> Parts:
     """The parts of `fft` of z."""
+    axis, shape = node.attrs["axis"], node.shape
+    if z.real.node.dtype == float32 and max(prime_factors(shape[axis]), default=1) <= _LARGEST_PRIME:
+        return separated(_by_steps(interleaved(z), axis, node.attrs["reverse"]))
+    return _by_products(node, z)
+
+
+def _by_steps(whole: Node, axis: int, reverse: bool) -> Node:
+    """The transform along an axis of numbers whose parts lie side by side."""
+    shape = whole.shape[:-1]
+    form = (prod(shape[:axis]), shape[axis], 1, prod(shape[axis + 1 :]), 2)
+    return build("fourier_step", reshape(whole, form), type=whole.type, reverse=reverse)
+
+
+def _by_products(node: Node, z: Parts) -> Parts:
     axis, shape = node.attrs["axis"], node.shape
     order = [other for other in range(len(shape)) if other != axis] + [axis]
     batch, length = prod(extent for d, extent in enumerate(shape) if d != axis), shape[axis]
@@ -45,6 +68,9 @@ def _lines(x: Node, forward: bool) -> Node:
     _, batch, length = x.shape
     if length == 1:
         return reshape(x, (2, 1, batch))
+    if x.dtype == float32 and max(prime_factors(length)) <= _LARGEST_PRIME:
+        found = _by_steps(transpose(x, (1, 2, 0)), 1, not forward)
+        return transpose(found, (2, 1, 0))
     steps, rest = widths(length)
     if not steps:
         return _step(x, forward) if rest <= _WIDEST_ALONE else _by_convolution(x, forward)
@@ -110,28 +136,10 @@ def _round(line: Node, length: int) -> Node:
 
 def widths(length: int) -> tuple[list[int], int]:
     """The widths of the steps of a line, each at most 32, and the factor that is left: 1, or one with large primes."""
-    primes, rest = [], length
-    for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31):
-        while rest % prime == 0:
-            primes.append(prime)
-            rest //= prime
-    if rest > 1 and length <= _WIDEST_ALONE:
+    if length <= _WIDEST_ALONE and max(prime_factors(length), default=1) > _WIDEST:
         return [], length
-    return _balanced(primes), rest
-
-
-def _balanced(primes: list[int]) -> list[int]:
-    """The primes as factors of at most 32, as few and as equal as is simple."""
-    count = 1
-    while primes:
-        groups = [1] * count
-        for prime in sorted(primes, reverse=True):
-            groups.sort()
-            groups[0] *= prime
-        if max(groups) <= _WIDEST:
-            return groups
-        count += 1
-    return []
+    primes = [prime for prime in prime_factors(length) if prime <= _WIDEST]
+    return balanced(primes, _WIDEST), length // prod(primes)
 
 
 def smooth_length(least: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lavax.ir.graph import Node
 from lavax.ir.types import float64, int32, int64
-from lavax.passes.build.builder import build, splat
+from lavax.passes.build.builder import build, concatenate, reshape, slice_along, splat
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +137,54 @@ class Parts:
 def parts(real: Node, imaginary: Node) -> Parts:
     """The parts given as nodes."""
     return Parts(Real(real), Real(imaginary))
+
+
+def separated(whole: Node) -> Parts:
+    """The parts of complex numbers that lie side by side along the last axis, of two."""
+    axis = whole.type.rank - 1
+    return parts(*(reshape(slice_along(whole, axis, side, side + 1), whole.shape[:-1]) for side in (0, 1)))
+
+
+def interleaved(z: Parts) -> Node:
+    """The parts side by side along a last axis of two.
+
+    This is the array that they were separated from, if they are the parts of one, and a function of such arrays if they
+    are the same function of their parts.
+    """
+    shape = (*z.real.node.shape, 2)
+    whole = _joined(*z.nodes)
+    if whole is not None and whole.shape == shape:
+        return whole
+    return concatenate([reshape(part, (*part.shape, 1)) for part in z.nodes], len(shape) - 1)
+
+
+_PARTWISE = ("add", "subtract", "multiply", "divide", "negate")
+_DEPTH = 4  # of functions that are looked through
+
+
+def _joined(real: Node, imaginary: Node, depth: int = _DEPTH) -> Node | None:
+    """The array whose columns two nodes are, or what both compute from the columns of such arrays; None if neither."""
+    first, second = _column_of(real), _column_of(imaginary)
+    if first and second:
+        return first[0] if first[0] is second[0] and (first[1], second[1]) == (0, 1) else None
+    if real.op != imaginary.op or depth == 0:
+        return None
+    if real.op == "constant":
+        type = real.type.with_shape((*real.shape, 2))
+        return splat(real.attrs["value"], type) if real.attrs == imaginary.attrs else None
+    if real.op not in _PARTWISE:
+        return None
+    operands = [_joined(x, y, depth - 1) for x, y in zip(real.operands, imaginary.operands, strict=True)]
+    found = [operand for operand in operands if operand is not None]
+    return build(real.op, *found) if len(found) == len(operands) else None
+
+
+def _column_of(part: Node) -> tuple[Node, int] | None:
+    """The array and the position along its last axis that `part` is, if it is one."""
+    if part.op != "reshape" or part.operands[0].op != "slice":
+        return None
+    column = part.operands[0]
+    (whole,) = column.operands
+    starts, strides = column.attrs["start"], column.attrs["stride"]
+    is_column = column.shape == (*whole.shape[:-1], 1) and part.shape == whole.shape[:-1] and whole.shape[-1] == 2
+    return (whole, starts[-1]) if is_column and not any(starts[:-1]) and set(strides) == {1} else None

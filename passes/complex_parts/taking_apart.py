@@ -11,10 +11,10 @@ from typing import Any
 from lavax.base.errors import DtypeError
 from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node, with_operands
 from lavax.ir.types import TensorType, TupleType, tuple_of
-from lavax.passes.build.builder import build, concatenate, located, reshape, set_location, slice_along
+from lavax.passes.build.builder import build, located, set_location
 from lavax.passes.build.inline import inner_graphs
 from lavax.passes.complex_parts.elementwise import RULES, Value
-from lavax.passes.complex_parts.parts import Parts, parts
+from lavax.passes.complex_parts.parts import Parts, interleaved, parts, separated
 from lavax.passes.simplify import remove_stop_gradient
 
 
@@ -25,7 +25,7 @@ def in_real_parts(graph: Graph) -> Graph:
     inputs = [_interleaved_input(node) for node in graph.inputs]
     with located():
         given = [
-            _separated(whole) if node.dtype.is_complex else whole
+            separated(whole) if node.dtype.is_complex else whole
             for node, whole in zip(graph.inputs, inputs, strict=True)
         ]
         found = _Walk(graph, given)
@@ -53,16 +53,10 @@ def _interleaved_input(node: Node) -> Node:
     return input_node(node.name, TensorType((*node.shape, 2), node.dtype.part))
 
 
-def _separated(whole: Node) -> Parts:
-    axis = whole.type.rank - 1
-    return parts(*(reshape(slice_along(whole, axis, side, side + 1), whole.shape[:-1]) for side in (0, 1)))
-
-
 def _interleaved(value: Value) -> Node:
     if isinstance(value, Node):
         return value
-    shape = value.real.node.shape
-    return concatenate([reshape(part, (*shape, 1)) for part in value.nodes], len(shape))
+    return interleaved(value)
 
 
 def _flat(values: Iterable[Value]) -> list[Node]:

@@ -15,6 +15,7 @@ from lavax.passes.prepare.decompose import RULES as DECOMPOSE
 from lavax.passes.prepare.decompose.attention_parts import RULES as PARTS
 from lavax.passes.prepare.decompose.cumulative import RULES as CUMULATIVE
 from lavax.passes.prepare.decompose.few_queries import prepare_attention
+from lavax.passes.prepare.decompose.fourier import RULES as FOURIER
 from lavax.passes.prepare.decompose.joining import MOST_JOINED, joined
 from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
 from lavax.passes.prepare.decompose.sorting import RULES as SORTING
@@ -51,6 +52,7 @@ BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     "conv": prepare_convolution,
     **dict.fromkeys(REDUCTIONS, prepare_reduction),
     **CUMULATIVE,
+    **FOURIER,
     **PARTS,
     **SCATTER,
     **SORTING,

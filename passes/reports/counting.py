@@ -123,6 +123,12 @@ def _of_fft(node: Node) -> int:
     return 5 * node.type.size * _halvings(node.shape[node.attrs["axis"]])
 
 
+def _of_fourier_step(node: Node) -> int:
+    """Per number: a transform, and a product with a root if there is more to transform."""
+    _, points, rest, _, _ = node.operands[0].shape
+    return node.type.size * (5 * _halvings(points) + 6 * (rest > 1)) // 2
+
+
 def _of_svd(node: Node, m: int, n: int) -> int:
     return 6 * m * n**2 + 20 * n**3 if node.attrs["vectors"] else 4 * n**2 * (3 * m - n) // 3
 
@@ -168,6 +174,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "cumulative_chunks": _of_chunks,
     "count_digits": _of_operand,
     "fft": _of_fft,
+    "fourier_step": _of_fourier_step,
     "fold_runs": _of_operand,
     "join_runs": _of_scatter,
     "move_by_digit": _of_operand,

@@ -5,7 +5,7 @@ Questions that depend on an operation are functions of its node. The defaults su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,6 +90,18 @@ class Sorting:
     moves_pairs: bool = True
 
 
+def _whole(points: int, lines: int) -> Sequence[int]:
+    return (points,)
+
+
+@dataclass(frozen=True)
+class Transforms:
+    """How Fourier transforms are computed."""
+
+    # The points of each step of a transform of so many points in so many lines, whose product they are.
+    steps: Callable[[int, int], Sequence[int]] = _whole
+
+
 @dataclass(frozen=True)
 class Scatters:
     """How scatters of many updates are distributed over copies of a small array."""
@@ -136,6 +148,7 @@ class Target:
     rows: Rows = Rows()
     sorting: Sorting = Sorting()
     scatters: Scatters = Scatters()
+    transforms: Transforms = Transforms()
     fusion: FusionLimits = FusionLimits()
     dispatches: Dispatches = Dispatches()
     # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.

@@ -9,6 +9,7 @@ import numpy as np
 from lavax.ir import TensorType
 from lavax.ir.graph import make_node
 from lavax.ir.ops.cumulative import CUMULATIVE
+from lavax.ir.types import float32
 from tests.operation_cases.case import (
     ANYWHERE,
     AWAY_FROM_ZERO,
@@ -138,12 +139,24 @@ def _search_sorted() -> Iterator[Case]:
         yield case_of("search_sorted", f"special-{dtype}", [special, special], dict(right=False), special=True)
 
 
+def _fourier_steps() -> Iterator[Case]:
+    forms = ((1, 1, 1, 1), (3, 8, 1, 1), (2, 4, 3, 1), (2, 3, 4, 5), (1, 7, 2, 2), (5, 13, 1, 3), (2, 12, 5, 2))
+    for lines, points, rest, behind in forms:
+        operand = TensorType((lines, points, rest, behind, 2), float32)
+        values = sample(generator(f"fourier{points}{rest}{behind}"), operand)
+        for reverse in (False, True):
+            for shape in ((lines, rest, points, behind, 2), (values.size // 2, 2)):
+                label = f"{points}-{rest}-{behind}-{reverse}-{len(shape)}"
+                yield case_of("fourier_step", label, [values], dict(reverse=reverse), TensorType(shape, float32))
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_chunks, op) for op in ("chunk_totals", "cumulative_chunks")},
     **{op: partial(_sorting, op) for op in ("sort", "sort_order")},
     "sort_runs": _sort_runs,
     "unsort": _unsort,
+    "fourier_step": _fourier_steps,
     "merge_runs": _merge_runs,
     "search_sorted": _search_sorted,
     "count_digits": _count_digits,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
+from lavax.backends.vulkan.emit.fourier.registers import emit_fourier_step
 from lavax.backends.vulkan.emit.linalg.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.linalg.eigenvalues import emit_eigh
 from lavax.backends.vulkan.emit.linalg.householder import emit_householder, emit_qr
@@ -45,6 +46,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "cholesky": RoutineEmitter(emit_cholesky),
     "count_digits": RoutineEmitter(emit_count_digits),
     "eigh": RoutineEmitter(emit_eigh),
+    "fourier_step": RoutineEmitter(emit_fourier_step),
     "fold_runs": RoutineEmitter(emit_fold_runs),
     "householder": RoutineEmitter(emit_householder),
     "jacobi": RoutineEmitter(emit_jacobi),

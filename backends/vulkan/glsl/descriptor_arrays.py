@@ -12,6 +12,7 @@ from lavax.passes.kernels.kernel import Kernel
 # maps, sums and products took about the same time either way. Chosen by `python -m benchmarks comparison --only
 # elementwise --only sum-rows --only matmul-256`.
 _LEAST_ELEMENTS = 1 << 12
+_ONLY_WRITING = frozenset(("fourier_step",))  # routines that do not read their results
 
 
 def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
@@ -29,7 +30,9 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
 
 
 def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:
-    if kernel.kind == "routine" and (node in kernel.graph.outputs or node is updated_in_place(kernel)):
+    if node is updated_in_place(kernel):
+        return False
+    if kernel.kind == "routine" and node in kernel.graph.outputs and node.op not in _ONLY_WRITING:
         return False  # routines read their results
     fits = node.type.nbytes <= range_bytes // 2
     return fits and node.dtype.storage.itemsize == WORD_BYTES and node not in kernel.moving

@@ -1,6 +1,7 @@
 """Cumulative operations, sorting and searching."""
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -111,3 +112,18 @@ def move_by_digit(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: 
     """The starts of the cases are those that put the whole row in order."""
     *row, rank = place
     return sorted(arrays[0][tuple(row)].tolist(), key=lambda value: digit_of(value, attrs))[rank]
+
+
+def fourier_step(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The sum of the points of a line, each turned by its place and frequency, and then by the twiddle factor."""
+    x = arrays[0]
+    lines, points, rest, behind, _ = x.shape
+    at = np.ravel_multi_index(place, type.shape)
+    line, other, frequency, back, side = (int(n) for n in np.unravel_index(at, (lines, rest, points, behind, 2)))
+    turn = 2j * math.pi * (1 if attrs["reverse"] else -1)
+    total = sum(
+        complex(*x[line, point, other, back]) * cmath.exp(turn * (frequency * point % points) / points)
+        for point in range(points)
+    )
+    total *= cmath.exp(turn * frequency * other / (points * rest))
+    return (total.real, total.imag)[side]

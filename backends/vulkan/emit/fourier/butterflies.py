@@ -1,0 +1,148 @@
+"""Transforms of a few points that are held in registers, written out without loops.
+
+Points of n = a·b are transformed in columns of a points, multiplied by roots that are constants of the shader,
+rounded from float64, and transformed in rows of b. Odd primes pair the points at equal distances from the ends, which
+halves the products (Singleton 1969).
+"""
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.glsl.body import Body
+from lavax.backends.vulkan.glsl.expressions import literal
+from lavax.ir.types import float32
+
+# The radices, in the order in which they are split off.
+_RADICES = (4, 2, 3, 5)
+_CLOSE = 1e-12
+
+
+@dataclass(frozen=True)
+class Number:
+    """The names of a complex number's parts in a shader."""
+
+    real: str
+    imaginary: str
+
+
+@dataclass(frozen=True)
+class Registers:
+    """Writes arithmetic on complex numbers whose parts are of the GLSL type `kind`; `sign` is that of exponents."""
+
+    body: Body
+    kind: str
+    sign: int
+
+    def named(self, real: str, imaginary: str) -> Number:
+        return Number(*(self.body.declare(self.body.scopes[-1], self.kind, text) for text in (real, imaginary)))
+
+    def plus(self, x: Number, y: Number) -> Number:
+        return self.named(f"{x.real} + {y.real}", f"{x.imaginary} + {y.imaginary}")
+
+    def minus(self, x: Number, y: Number) -> Number:
+        return self.named(f"{x.real} - {y.real}", f"{x.imaginary} - {y.imaginary}")
+
+    def times(self, x: Number, y: Number) -> Number:
+        real = f"{x.real} * {y.real} - {x.imaginary} * {y.imaginary}"
+        return self.named(real, f"{x.real} * {y.imaginary} + {x.imaginary} * {y.real}")
+
+    def scaled(self, x: Number, factor: float) -> Number:
+        return self.named(f"{x.real} * {_text(factor)}", f"{x.imaginary} * {_text(factor)}")
+
+    def sum_scaled(self, first: Number, terms: Sequence[tuple[Number, float]]) -> Number:
+        texts = []
+        for side in ("real", "imaginary"):
+            parts = [getattr(first, side), *(f"{getattr(x, side)} * {_text(factor)}" for x, factor in terms)]
+            texts.append(" + ".join(parts))
+        return self.named(*texts)
+
+    def plus_i_times(self, x: Number, y: Number) -> Number:
+        return self.named(f"{x.real} - {y.imaginary}", f"{x.imaginary} + {y.real}")
+
+    def minus_i_times(self, x: Number, y: Number) -> Number:
+        return self.named(f"{x.real} + {y.imaginary}", f"{x.imaginary} - {y.real}")
+
+    def turned(self, x: Number, place: int, count: int) -> Number:
+        """x·exp(±2πi·place/count)."""
+        if place % count == 0:
+            return x
+        root = cmath.exp(self.sign * 2j * math.pi * place / count)
+        real, imaginary = root.real, root.imag
+        if abs(imaginary) < _CLOSE:
+            return self.named(f"-{x.real}", f"-{x.imaginary}")
+        if abs(real) < _CLOSE:
+            sides = (f"-{x.imaginary}", x.real) if imaginary > 0 else (x.imaginary, f"-{x.real}")
+            return self.named(*sides)
+        if abs(abs(real) - abs(imaginary)) < _CLOSE:
+            size = _text(abs(real))
+            sum, difference = f"({x.real} + {x.imaginary}) * ", f"({x.real} - {x.imaginary}) * "
+            down = real * imaginary < 0  # the root is ±(1 − i)
+            sides = (sum, f"({x.imaginary} - {x.real}) * ") if down else (difference, sum)
+            signs = "-" if real < 0 else ""
+            return self.named(*(f"{side}{signs}{size}" for side in sides))
+        a, b = _text(real), _text(imaginary)
+        return self.named(f"{x.real} * {a} - {x.imaginary} * {b}", f"{x.real} * {b} + {x.imaginary} * {a}")
+
+
+def _text(factor: float) -> str:
+    return literal(factor, float32)
+
+
+def transformed(registers: Registers, points: Sequence[Number]) -> list[Number]:
+    """The transform of the points, in the order of frequencies."""
+    count = len(points)
+    if count == 1:
+        return list(points)
+    if count in _OWN:
+        return _OWN[count](registers, points)
+    width = next((radix for radix in _RADICES if count % radix == 0), _least_factor(count))
+    if width == count:
+        return _prime(registers, points)
+    rest = count // width
+    columns = [_OWN.get(width, _prime)(registers, points[start::rest]) for start in range(rest)]
+    found: list[Number] = [points[0]] * count
+    for frequency in range(width):
+        row = [registers.turned(column[frequency], frequency * j, count) for j, column in enumerate(columns)]
+        for other, value in enumerate(transformed(registers, row)):
+            found[other * width + frequency] = value
+    return found
+
+
+def _least_factor(number: int) -> int:
+    return next(factor for factor in range(2, number + 1) if number % factor == 0)
+
+
+def _two(registers: Registers, points: Sequence[Number]) -> list[Number]:
+    a, b = points
+    return [registers.plus(a, b), registers.minus(a, b)]
+
+
+def _four(registers: Registers, points: Sequence[Number]) -> list[Number]:
+    a, b, c, d = points
+    even, other_even = _two(registers, (a, c))
+    odd, other_odd = _two(registers, (b, d))
+    ahead, back = registers.plus_i_times(other_even, other_odd), registers.minus_i_times(other_even, other_odd)
+    second, last = (ahead, back) if registers.sign > 0 else (back, ahead)
+    return [registers.plus(even, odd), second, registers.minus(even, odd), last]
+
+
+def _prime(registers: Registers, points: Sequence[Number]) -> list[Number]:
+    first, *others = points
+    count, half = len(points), len(others) // 2
+    sums = [registers.plus(others[j], others[-1 - j]) for j in range(half)]
+    differences = [registers.minus(others[j], others[-1 - j]) for j in range(half)]
+    found = [registers.sum_scaled(first, [(sum, 1.0) for sum in sums])] + [first] * (count - 1)
+    for frequency in range(1, half + 1):
+        angles = [2 * math.pi * (frequency * j % count) / count for j in range(1, half + 1)]
+        even = registers.sum_scaled(first, [(x, math.cos(a)) for x, a in zip(sums, angles, strict=True)])
+        odd_terms = [(x, registers.sign * math.sin(a)) for x, a in zip(differences, angles, strict=True)]
+        odd = registers.sum_scaled(registers.scaled(*odd_terms[0]), odd_terms[1:])
+        found[frequency] = registers.plus_i_times(even, odd)
+        found[count - frequency] = registers.minus_i_times(even, odd)
+    return found
+
+
+_OWN: dict[int, Callable[[Registers, Sequence[Number]], list[Number]]] = {2: _two, 4: _four}

@@ -1,0 +1,144 @@
+"""Steps of Fourier transforms in registers: their texts, and lines of many forms on the device."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.fourier.choose import steps_of
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.passes.numerics.primes import balanced, prime_factors
+from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of
+
+RANDOM = np.random.default_rng(4)
+
+
+def test_four_points() -> None:
+    graph = """
+        graph (x: f32[16,4,1,1,2]) {
+          %0 = fourier_step(x) reverse=false : f32[16,4,2]
+          return %0
+        }
+    """
+    assert_shader(dispatch_of(graph, GENERIC_GPU), FOUR_POINTS)
+
+
+FOUR_POINTS = """
+    layout(local_size_x = 128, local_size_y = 1) in;
+    void main() {
+        uint64_t p0 = table.address[words[0]];
+        uint64_t p1 = table.address[words[1]];
+        int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 128u + gl_LocalInvocationID.x);
+        if (i >= 16) return;
+        float v1 = F32(p0).data[(i * 8)];
+        float v2 = F32(p0).data[(i * 8 + 1)];
+        float v3 = F32(p0).data[(i * 8 + 2)];
+        float v4 = F32(p0).data[(i * 8 + 3)];
+        float v5 = F32(p0).data[(i * 8 + 4)];
+        float v6 = F32(p0).data[(i * 8 + 5)];
+        float v7 = F32(p0).data[(i * 8 + 6)];
+        float v8 = F32(p0).data[(i * 8 + 7)];
+        float v9 = v1 + v5;
+        float v10 = v2 + v6;
+        float v11 = v1 - v5;
+        float v12 = v2 - v6;
+        float v13 = v3 + v7;
+        float v14 = v4 + v8;
+        float v15 = v3 - v7;
+        float v16 = v4 - v8;
+        float v17 = v11 - v16;
+        float v18 = v12 + v15;
+        float v19 = v11 + v16;
+        float v20 = v12 - v15;
+        float v21 = v9 + v13;
+        float v22 = v10 + v14;
+        float v23 = v9 - v13;
+        float v24 = v10 - v14;
+        F32(p1).data[(i * 8)] = v21;
+        F32(p1).data[(i * 8 + 1)] = v22;
+        F32(p1).data[(i * 8 + 2)] = v19;
+        F32(p1).data[(i * 8 + 3)] = v20;
+        F32(p1).data[(i * 8 + 4)] = v23;
+        F32(p1).data[(i * 8 + 5)] = v24;
+        F32(p1).data[(i * 8 + 6)] = v17;
+        F32(p1).data[(i * 8 + 7)] = v18;
+    }
+"""
+
+
+def test_a_step_among_several() -> None:
+    graph = """
+        graph (x: f32[1,2,3,6,2]) {
+          %0 = fourier_step(x) reverse=true : f32[1,3,2,6,2]
+          return %0
+        }
+    """
+    assert_shader(dispatch_of(graph, GENERIC_GPU), AMONG_SEVERAL)
+
+
+AMONG_SEVERAL = """
+    layout(local_size_x = 128, local_size_y = 1) in;
+    void main() {
+        uint64_t p0 = table.address[words[0]];
+        uint64_t p1 = table.address[words[1]];
+        int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 128u + gl_LocalInvocationID.x);
+        if (i >= 9) return;
+        vec4 v1 = F32x4(p0).data[i];
+        vec2 v2 = v1.xz;
+        vec2 v3 = v1.yw;
+        vec4 v4 = F32x4(p0).data[(i + 9)];
+        vec2 v5 = v4.xz;
+        vec2 v6 = v4.yw;
+        vec2 v7 = v2 + v5;
+        vec2 v8 = v3 + v6;
+        vec2 v9 = v2 - v5;
+        vec2 v10 = v3 - v6;
+        int v11 = int(uint(i) / uint(3));
+        vec2 v12 = lx_unit_root(v11, 6);
+        vec2 v13 = vec2(v12.x);
+        vec2 v14 = vec2(v12.y);
+        vec2 v15 = v9 * v13 - v10 * v14;
+        vec2 v16 = v9 * v14 + v10 * v13;
+        vec4 v17 = vec4(v7.x, v8.x, v7.y, v8.y);
+        int v18 = int(uint(i) % uint(3));
+        F32x4(p1).data[(v18 + v11 * 6)] = v17;
+        vec4 v19 = vec4(v15.x, v16.x, v15.y, v16.y);
+        F32x4(p1).data[(v18 + v11 * 6 + 3)] = v19;
+    }
+"""
+
+
+def test_steps_of_lengths() -> None:
+    assert prime_factors(1) == [] and prime_factors(360) == [2, 2, 2, 3, 3, 5] and prime_factors(1009) == [1009]
+    assert balanced([2, 2, 3, 5], 32) == [10, 6] and balanced([], 32) == []
+    for profile in (CPU_DRIVER, GENERIC_GPU):
+        for length in (1, 2, 31, 1000, 2187, 1 << 20, 31**3):
+            assert np.prod(steps_of(length, 1, profile)) == length
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(6, 35, 4), (3, 25, 7), (128, 3, 49)])
+def test_axes_and_computed_operands(shape: tuple[int, ...], axis: int) -> None:
+    z = (RANDOM.normal(size=shape) + 1j * RANDOM.normal(size=shape)).astype(np.complex64)
+    found = lx.compile(lambda z: lnp.fft.ifft(lnp.fft.fft(lnp.conj(z) * 2 + 1j, axis=axis) * z, axis=axis))(z)
+    wide = z.astype(np.complex128)
+    expected = np.fft.ifft(np.fft.fft(wide.conj() * 2 + 1j, axis=axis) * wide, axis=axis)
+    limit = 4 * 2**-24 * np.log2(shape[axis])
+    assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
+
+
+# Two steps whose numbers lie in pairs, or not; three; four.
+@pytest.mark.parametrize("length", [2**12, 3**7, 2**5 * 7**2, 5**5, 2**17])
+def test_the_error_of_long_lines(length: int) -> None:
+    z = (RANDOM.normal(size=(2, length)) + 1j * RANDOM.normal(size=(2, length))).astype(np.complex64)
+    expected = np.fft.fft(z.astype(np.complex128))
+    limit = 2**-24 * np.log2(length)  # half of what is promised
+    assert np.linalg.norm(np.asarray(lnp.fft.fft(z)) - expected) <= limit * np.linalg.norm(expected)
+
+
+def test_one_wrong_root_shows() -> None:
+    """A tone in every place of the spectrum comes out there alone."""
+    length = 96
+    tones = np.exp(2j * np.pi * np.outer(np.arange(length), np.arange(length)) / length).astype(np.complex64)
+    np.testing.assert_allclose(np.asarray(lnp.fft.fft(tones)), length * np.eye(length), atol=1e-4)
