@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
-from lavax.backends.vulkan.emit.fourier.registers import emit_fourier_step
+from lavax.backends.vulkan.emit.fourier.kernel import emit_fourier_step
 from lavax.backends.vulkan.emit.linalg.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.linalg.eigenvalues import emit_eigh
 from lavax.backends.vulkan.emit.linalg.householder import emit_householder, emit_qr

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lavax.backends.vulkan.emit.fourier.shape import WORKGROUP_LIMITS, longest_line
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.numerics.primes import balanced, prime_factors
 
@@ -12,7 +13,7 @@ from lavax.passes.numerics.primes import balanced, prime_factors
 class RegisterLimits:
     """The most points that an invocation transforms. Chosen by `python -m benchmarks fft`."""
 
-    cpu: int = 32
+    cpu: int = 64
     gpu: int = 16
 
 
@@ -22,5 +23,17 @@ REGISTER_LIMITS = RegisterLimits()
 def steps_of(points: int, lines: int, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step of a transform; prime factors stay whole."""
     primes = prime_factors(points)
-    widest = REGISTER_LIMITS.cpu if profile.kind == "cpu" else REGISTER_LIMITS.gpu
+    if profile.kind == "cpu":
+        return _steps(primes, REGISTER_LIMITS.cpu)
+    if points <= longest_line(profile, 1):
+        return (points,)
+    return _steps(primes, longest_line(profile, WORKGROUP_LIMITS.together))
+
+
+def _steps(primes: list[int], widest: int) -> Sequence[int]:
     return balanced(primes, max([widest, *primes])) or (1,)
+
+
+def fits_registers(points: int, profile: DeviceProfile) -> bool:
+    """Whether an invocation transforms a whole line of a step, as it does on CPU drivers, whose barriers are slow."""
+    return profile.kind == "cpu" or points <= REGISTER_LIMITS.gpu

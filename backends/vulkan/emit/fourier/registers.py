@@ -6,6 +6,7 @@ neighbours in memory are read, computed and written together, four floats at a t
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
+from lavax.backends.vulkan.emit.fourier.roots import multiples
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -16,7 +17,7 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
 
-def emit_fourier_step(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+def emit_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a step."""
     routine = open_routine(kernel, profile, lifted)
     lines, points, rest, behind, _ = routine.operands[0].shape
@@ -57,17 +58,10 @@ class _Step:
         return unflatten(position, self.operand.shape)
 
     def twiddled(self, frequencies: list[Number]) -> list[Number]:
-        """The numbers times the roots of their frequency and their place: products of those of powers of two."""
-        roots: dict[int, Number] = {}
-        found = [frequencies[0]]
-        for frequency in range(1, self.points):
-            highest = 1 << frequency.bit_length() - 1
-            if frequency == highest:
-                roots[frequency] = self._root(frequency)
-            else:
-                roots[frequency] = self.registers.times(roots[highest], roots[frequency - highest])
-            found.append(self.registers.times(frequencies[frequency], roots[frequency]))
-        return found
+        """The numbers times the roots of their frequency and their place."""
+        roots = multiples(self.registers, self.points, self._root)
+        turned = [self.registers.times(x, root) for x, root in zip(frequencies[1:], roots, strict=True)]
+        return [frequencies[0], *turned]
 
     def _root(self, frequency: int) -> Number:
         length = self.points * self.rest

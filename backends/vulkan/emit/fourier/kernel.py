@@ -1,0 +1,19 @@
+"""Kernels of steps of Fourier transforms."""
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.fourier.choose import fits_registers
+from lavax.backends.vulkan.emit.fourier.registers import emit_in_registers
+from lavax.backends.vulkan.emit.fourier.shape import longest_line, shape_of
+from lavax.backends.vulkan.emit.fourier.workgroup import emit_by_workgroups
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.kernel import Kernel
+
+
+def emit_fourier_step(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of a step."""
+    (node,) = kernel.graph.outputs
+    lines, points, rest, behind, _ = node.operands[0].shape
+    if fits_registers(points, profile) or points > longest_line(profile, 1):
+        return emit_in_registers(kernel, profile, lifted)
+    return emit_by_workgroups(kernel, profile, lifted, shape_of(points, lines * rest * behind, profile))

@@ -1,0 +1,62 @@
+"""How a workgroup shares the points of a few lines."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.numerics.primes import balanced, prime_factors
+
+_NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True)
+class WorkgroupLimits:
+    """The form of workgroups. Exercised by `python -m benchmarks fft`."""
+
+    invocations: int = 256
+    radix: int = 16  # of an invocation, if the primes allow it
+    together: int = 4  # lines, at least, whose neighbours are far apart in memory
+    gap: int = 16  # numbers of shared memory after which one is left out, so that strides meet all banks
+
+
+WORKGROUP_LIMITS = WorkgroupLimits()
+
+
+@dataclass(frozen=True)
+class WorkgroupShape:
+    """`members` invocations transform each of `together` lines by the radices, in order."""
+
+    radices: tuple[int, ...]
+    members: int
+    together: int
+    row: int  # numbers of shared memory from one line to the next
+
+    @property
+    def gap(self) -> int:
+        return WORKGROUP_LIMITS.gap
+
+    @property
+    def invocations(self) -> int:
+        return self.members * self.together
+
+
+def longest_line(profile: DeviceProfile, together: int) -> int:
+    """The most points of as many lines that shared memory holds."""
+    numbers = profile.shared_memory_bytes // (_NUMBER_BYTES * together)
+    gap = WORKGROUP_LIMITS.gap
+    return max((numbers - gap) * gap // (gap + 1), 1)
+
+
+def shape_of(points: int, lines: int, profile: DeviceProfile) -> WorkgroupShape:
+    """The shape for so many lines."""
+    primes = prime_factors(points)
+    radices = balanced(primes, max([WORKGROUP_LIMITS.radix, *primes]))
+    most = min(WORKGROUP_LIMITS.invocations, profile.max_workgroup_invocations)
+    members = min(points // radices[0], most)
+    together = max(min(most // members, lines), 1)
+    while together > 1 and points > longest_line(profile, together):
+        together -= 1
+    gap = WORKGROUP_LIMITS.gap
+    row = points + points // gap
+    row += (max(gap // together, 1) - row) % gap  # so that neighbouring lines meet different banks
+    return WorkgroupShape(tuple(radices), members, together, row)
