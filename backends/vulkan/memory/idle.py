@@ -24,18 +24,23 @@ class Pool(Protocol):
 
 
 class IdleWatch:
-    """The thread of one pool, which it does not keep alive."""
+    """The thread of one pool, which it does not keep alive.
+
+    Pools call `start` while they hold their own lock, so the watch holds none while it asks the pool anything.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = weakref.ref(pool)
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._wanted = False  # the pool has grown since the thread last looked
 
     def start(self) -> None:
         """Starts the thread unless it runs, or memory is to be kept for ever."""
         seconds = config.idle_memory_seconds()
         with self._lock:
+            self._wanted = True
             if self._thread is not None or seconds is None or self._ended.is_set():
                 return
             self._thread = threading.Thread(target=self._run, args=(seconds,), name="lavax idle memory", daemon=True)
@@ -54,10 +59,20 @@ class IdleWatch:
         while (pool := self._pool()) is not None:
             pool.release_idle(since)
             since = pool.moment()
-            with self._lock:
-                if not pool.has_idle_blocks():
-                    self._thread = None
-                    return
+            if self._is_done(pool):
+                return
             del pool
             if self._ended.wait(seconds):
                 return
+
+    def _is_done(self, pool: Pool) -> bool:
+        """Whether the pool is down to its first block; then the next `start` makes another thread."""
+        with self._lock:
+            self._wanted = False
+        if pool.has_idle_blocks():
+            return False
+        with self._lock:
+            if self._wanted:
+                return False
+            self._thread = None
+            return True

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from lavax.backends.vulkan.device.device import Device
+from lavax.backends.vulkan.memory.idle import IdleWatch
 from lavax.backends.vulkan.memory.memory import FIRST_BLOCK_BYTES, Buffer, MemoryPool
 
 BLOCK = FIRST_BLOCK_BYTES
@@ -112,3 +113,36 @@ def test_a_thread_gives_memory_back_while_nobody_calls(pool: MemoryPool, monkeyp
     del filled
     pool.close()
     assert threading.active_count() == before
+
+
+class _GrowingPool:
+    """A pool whose lock the test holds, as pools do while they grow."""
+
+    def __init__(self) -> None:
+        self.lock, self.asked, self.looks = threading.Lock(), threading.Event(), 0
+
+    def moment(self) -> int:
+        return 0
+
+    def release_idle(self, since: int) -> None:
+        self.looks += 1
+
+    def has_idle_blocks(self) -> bool:
+        self.asked.set()
+        with self.lock:
+            return False
+
+
+def test_a_pool_may_grow_while_the_thread_asks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAVAX_IDLE_MEMORY_SECONDS", "0.01")
+    pool = _GrowingPool()
+    watch = IdleWatch(pool)
+    with pool.lock:
+        watch.start()
+        assert pool.asked.wait(10)
+        grown = threading.Thread(target=watch.start, daemon=True)
+        grown.start()
+        grown.join(10)
+        assert not grown.is_alive(), "the thread asks the pool while it holds a lock that the pool waits for"
+    assert _until(lambda: pool.looks >= 2), "what was added while the thread asked was not looked at"
+    watch.end()
