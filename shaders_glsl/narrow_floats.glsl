@@ -1,19 +1,6 @@
 #version 460
 // float16 and bfloat16 by their bits, rounded to the nearest even, so that devices need not support them.
 
-//! function lx_f16_to_bits
-// The bits of x in float16.
-uint lx_f16_to_bits(float x) {
-    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu, sign = (bits >> 16) & 0x8000u;
-    uint normal = ((magnitude + 0xfffu + ((magnitude >> 13) & 1u)) >> 13) - 0x1c000u;
-    uint shift = clamp(126u - min(magnitude >> 23, 113u), 13u, 25u);
-    uint mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-    uint whole = mantissa >> shift, rest = mantissa & ((1u << shift) - 1u), half_unit = 1u << (shift - 1u);
-    uint subnormal = whole + uint(rest > half_unit || (rest == half_unit && (whole & 1u) == 1u));
-    uint number = magnitude < 0x38800000u ? subnormal : normal;
-    uint finite = magnitude >= 0x477ff000u ? 0x7c00u : number;
-    return sign | (magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : finite);
-}
 //! function lx_f16_from_bits
 // The number whose bits in float16 are the lowest of h.
 float lx_f16_from_bits(uint h) {
@@ -22,8 +9,17 @@ float lx_f16_from_bits(uint h) {
     uint subnormal = floatBitsToUint(float(magnitude) * 5.9604644775390625e-8);
     return uintBitsToFloat(sign | (magnitude < 0x400u ? subnormal : normal));
 }
-//! function lx_round_to_f16 needs lx_f16_to_bits, lx_f16_from_bits
-float lx_round_to_f16(float x) { return lx_f16_from_bits(lx_f16_to_bits(x)); }
+//! function lx_round_to_f16
+// The nearest number that float16 holds. Below its normal numbers their distance is 2^-24, as between 0.5 and 1 here.
+float lx_round_to_f16(float x) {
+    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu;
+    uint normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u)) & 0xffffe000u;
+    precise float lifted = abs(x) + 0.75;
+    precise float subnormal = lifted - 0.75;
+    uint finite = magnitude < 0x38800000u ? floatBitsToUint(subnormal) : normal;
+    uint beyond = magnitude > 0x7f800000u ? magnitude | 0x400000u : 0x7f800000u;
+    return uintBitsToFloat((bits & 0x80000000u) | (magnitude >= 0x477ff000u ? beyond : finite));
+}
 //! function lx_f16_held_to_bits
 // The bits in float16 of a number that it holds exactly: nothing is rounded.
 uint lx_f16_held_to_bits(float x) {
@@ -32,6 +28,9 @@ uint lx_f16_held_to_bits(float x) {
     uint number = magnitude < 0x38800000u ? uint(abs(x) * 16777216.0) : normal;
     return ((bits >> 16) & 0x8000u) | (magnitude >= 0x7f800000u ? beyond : number);
 }
+//! function lx_f16_to_bits needs lx_round_to_f16, lx_f16_held_to_bits
+// The bits of x in float16.
+uint lx_f16_to_bits(float x) { return lx_f16_held_to_bits(lx_round_to_f16(x)); }
 //! function lx_bf16_to_bits
 // The bits of x in bfloat16: the upper half of those in float32.
 uint lx_bf16_to_bits(float x) {

@@ -39,6 +39,13 @@ _WORD_BYTES = 4
 _MOST_STORED = MAX_WORDS // 2
 _MOST_READ = MAX_WORDS
 
+# What a shader requests where it converts to float16 exactly.
+_EXACT_HALVES = (
+    "shaderSignedZeroInfNanPreserveFloat16",
+    "shaderDenormPreserveFloat16",
+    "shaderRoundingModeRTEFloat16",
+)
+
 # The chain in which features are queried and enabled.
 STRUCTURES = (
     "VkPhysicalDeviceVulkan13Features",
@@ -95,6 +102,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
         preserves_special_doubles=bool(version_12.shaderSignedZeroInfNanPreserveFloat64),
         preserves_denormals=_preserves_denormals(version_12),
+        exact_float16=_exact_halves(available["VkPhysicalDeviceVulkan12Features"], version_12),
         descriptor_bytes=_descriptor_bytes(limits),
         matrices=(),
         **{name: _has(available[kind], members) for name, (kind, *members) in OPTIONAL.items()},
@@ -112,6 +120,14 @@ def _preserves_denormals(properties: Any) -> bool:
     """Whether shaders may preserve denormals of 32-bit floats independently of those of 16 and 64 bits."""
     independent = properties.denormBehaviorIndependence != vk.VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE
     return independent and bool(properties.shaderDenormPreserveFloat32)
+
+
+def _exact_halves(features: Any, properties: Any) -> bool:
+    """Whether shaders may request that 16-bit floats are exact, whatever they request of others."""
+    every = vk.VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL
+    independent = properties.denormBehaviorIndependence == properties.roundingModeIndependence == every
+    promised = all(getattr(properties, promise) for promise in _EXACT_HALVES)
+    return independent and promised and _has(features, ("shaderFloat16",))
 
 
 def _descriptor_bytes(limits: Any) -> int:

@@ -10,6 +10,8 @@ HEADER = (
     "#extension GL_EXT_scalar_block_layout : require\n" + ADDRESSES_IN_INTEGERS
 )
 
+FLOAT16 = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
+
 # In the order in which a shader lists them.
 EXTENSIONS: dict[str, str] = {
     "storage_8bit": "#extension GL_EXT_shader_8bit_storage : require\n",
@@ -20,8 +22,14 @@ EXTENSIONS: dict[str, str] = {
     "cooperative_matrix": (
         "#extension GL_KHR_cooperative_matrix : require\n"
         "#extension GL_KHR_memory_scope_semantics : require\n"
-        "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
-        "#extension GL_KHR_shader_subgroup_basic : require\n"
+        + FLOAT16
+        + "#extension GL_KHR_shader_subgroup_basic : require\n"
     ),
 }
 INTRINSICS = "#extension GL_EXT_spirv_intrinsics : require\n"
+
+
+def execution_mode(capability: int, mode: int, bits: int) -> str:
+    """The request of a mode of SPIR-V's float controls, by its numbers, for floats of so many bits."""
+    extensions = 'extensions = ["SPV_KHR_float_controls"]'
+    return f"spirv_execution_mode({extensions}, capabilities = [{capability}], {mode}, {bits});\n"

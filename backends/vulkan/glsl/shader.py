@@ -14,7 +14,8 @@ from lavax.backends.vulkan.glsl.accesses import (
     reference_declarations,
 )
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
-from lavax.backends.vulkan.glsl.extensions import ADDRESSES_IN_INTEGERS, EXTENSIONS, HEADER, INTRINSICS
+from lavax.backends.vulkan.glsl.extensions import ADDRESSES_IN_INTEGERS, EXTENSIONS, HEADER, INTRINSICS, execution_mode
+from lavax.backends.vulkan.glsl.own_halves import with_own_halves
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.plan import BASE_WORD, BINDINGS, Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -141,7 +142,7 @@ def _in_order(descriptors: Iterable[tuple[str, int]], body: str) -> tuple[tuple[
 
 def suited(shader: Shader, profile: DeviceProfile) -> Shader:
     """The shader adapted to the device: with exact floats, and with addresses that it can compute."""
-    source = shader.source
+    source = with_own_halves(shader.source) if profile.exact_float16 else shader.source
     if not profile.int64:
         for text, other in _IN_PAIRS_OF_WORDS.items():
             source = source.replace(text, other)
@@ -154,9 +155,8 @@ def _with_strict_floats(source: str, profile: DeviceProfile, doubles: bool) -> s
     Without SignedZeroInfNanPreserve a driver may assume that no float is infinite or NaN: then x - x is 0, and so is
     x * 0. Without DenormPreserve it may flush denormal numbers to zero, in some operations and not in others.
     """
-    extensions = 'extensions = ["SPV_KHR_float_controls"]'
     modes = [
-        f"spirv_execution_mode({extensions}, capabilities = [{capability}], {mode}, {bits});\n"
+        execution_mode(capability, mode, bits)
         for promise, (capability, mode, bits) in _FLOAT_CONTROLS.items()
         if getattr(profile, promise) and (bits == 32 or doubles)
     ]

@@ -54,6 +54,7 @@ class DeviceProfile:
     preserves_special_doubles: bool  # the same for float64
     preserves_denormals: bool  # shaders may request that denormal float32 numbers are not flushed to zero
     float16: bool
+    exact_float16: bool  # conversions to it may be rounded to the nearest, and keep denormals, signs of zeros and NaN
     int64: bool
     float64: bool
     int8: bool
@@ -120,6 +121,7 @@ GENERIC_GPU = DeviceProfile(
     preserves_special_doubles=True,
     preserves_denormals=True,
     float16=False,
+    exact_float16=False,
     int64=True,
     float64=False,
     int8=False,
@@ -148,6 +150,7 @@ CPU_DRIVER = DeviceProfile(
     preserves_special_doubles=True,
     preserves_denormals=False,
     float16=True,
+    exact_float16=False,
     int64=True,
     float64=True,
     int8=True,

@@ -32,8 +32,8 @@ _LIMITS: dict[str, Any] = dict(shared_memory_bytes=16384, max_workgroup_invocati
 _FEATURES = dict.fromkeys(
     (
         *("subgroup_shuffle", "subgroup_ballot", "preserves_special_floats"),
-        *("preserves_special_doubles", "preserves_denormals", "float16", "int64", "float64", "int8", "int16"),
-        *("storage_8bit", "storage_16bit", "memory_model"),
+        *("preserves_special_doubles", "preserves_denormals", "float16", "exact_float16", "int64", "float64"),
+        *("int8", "int16", "storage_8bit", "storage_16bit", "memory_model"),
     ),
     False,
 )
