@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lavax.ir import parse
+from tests import denormals
 from tests.backends.vulkan.run.execution import backend
 
 
@@ -31,5 +32,8 @@ def test_numbers_are_stored_as_they_were_rounded(dtype: str) -> None:
     found = device.device.transfer.download(result, bits.nbytes).view(np.uint16)
     infinity = {"f16": 0x7C00, "bf16": 0x7F80}[dtype]
     is_number = (bits & 0x7FFF) <= infinity
-    np.testing.assert_array_equal(found[is_number], bits[is_number] ^ 0x8000)
+    # bfloat16 has float32's exponents: what the device takes for zero there, it takes for zero here.
+    is_denormal = ((bits & 0x7F80) == 0) & (dtype == "bf16" and denormals.are_flushed())
+    wanted = np.where(is_denormal, bits & 0x8000, bits) ^ 0x8000
+    np.testing.assert_array_equal(found[is_number], wanted[is_number])
     assert ((found[~is_number] & 0x7FFF) > infinity).all()

@@ -19,12 +19,19 @@ from lavax.ir.interpreter import interpret
 from lavax.ir.parser import parse
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
+from tests.backends.vulkan.run.execution import backend
 
 random = np.random.default_rng(3)
 X = random.normal(size=6).astype("f")
 H, W = random.normal(size=(3, 5)).astype("f"), random.normal(size=(5, 5), scale=0.3).astype("f")
 ROWS = random.normal(size=(13, 3, 5)).astype("f")
 BATCH = random.normal(size=(2, 3, 5)).astype("f")
+
+
+@pytest.fixture
+def on_a_cpu_driver() -> None:
+    if backend().profile.kind != "cpu":
+        pytest.skip("loops run as one workgroup on CPU drivers only")
 
 
 def rnn(h: Any, w: Any, rows: Any, reverse: bool = False) -> Any:
@@ -104,6 +111,7 @@ def is_by_workgroup(shaders: str) -> bool:
     return "kernel0(uint group)" in shaders
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
 @pytest.mark.parametrize("name", LOOPS)
 def test_one_workgroup_runs_a_loop_over_little_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, arguments = LOOPS[name]
@@ -123,6 +131,7 @@ def test_other_loops_are_dispatches(name: str) -> None:
     assert not is_by_workgroup(shaders)
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
 @pytest.mark.parametrize("name", ["sums", "products", "reverse", "gradient", "nested", "under a branch"])
 @pytest.mark.parametrize("turns", [1, 4, 5])
 def test_long_loops_are_cut_after_any_turn(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:

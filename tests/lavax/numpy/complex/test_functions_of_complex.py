@@ -72,6 +72,8 @@ SPECIAL.real, SPECIAL.imag = zip(*itertools.product(_ENDS, _ENDS), strict=True)
 
 # Where C99 leaves a sign open, or NumPy differs from the array API standard: (function, part of the point) -> reason.
 _OPEN_SIGNS = {"exp", "sinh", "cosh", "tanh", "sin", "cos", "tan"}
+# C99, Annex G: casinh and catanh of NaN + ∞i have an infinity and a zero of either sign; asin and atan are turned by i.
+_OPEN_BESIDE_NAN = {"asin", "atan"}
 
 
 def _same(got: np.ndarray, wanted: np.ndarray, signs: np.ndarray) -> np.ndarray:
@@ -85,7 +87,8 @@ def _same(got: np.ndarray, wanted: np.ndarray, signs: np.ndarray) -> np.ndarray:
 def test_special_values_and_branch_cuts_are_those_of_c99(name: str) -> None:
     wanted = np.asarray(getattr(np, name)(SPECIAL.astype(np.complex128)))
     got = np.asarray(getattr(lnp, name)(SPECIAL)).astype(wanted.dtype)
-    is_open = ~np.isfinite(SPECIAL.real) | ~np.isfinite(SPECIAL.imag) if name in _OPEN_SIGNS else np.zeros(81, bool)
+    is_open = ~np.isfinite(SPECIAL) & (name in _OPEN_SIGNS)
+    is_open |= np.isinf(SPECIAL.real) & np.isnan(SPECIAL.imag) & (name in _OPEN_BESIDE_NAN)
     for part in ("real", "imag"):
         same = _same(getattr(got, part), getattr(wanted, part), ~is_open)
         assert same.all(), (SPECIAL[~same], got[~same], wanted[~same])
