@@ -13,9 +13,9 @@ from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
 
-def complex_lines(z: Value, forward: bool) -> Value:
-    """c[…, n] -> c[…, n]."""
-    return bind("fft", z, axis=z.ndim - 1, reverse=not forward)
+def complex_lines(z: Value, axis: int, forward: bool) -> Value:
+    """Transforms along `axis`, where it is."""
+    return bind("fft", z, axis=axis, reverse=not forward)
 
 
 def real_lines(x: Value) -> Value:
@@ -26,12 +26,12 @@ def real_lines(x: Value) -> Value:
     """
     length = x.shape[-1]
     if length % 2:
-        whole = complex_lines(bind("complex", x, _zeros_like(x)), True)
+        whole = complex_lines(bind("complex", x, _zeros_like(x)), x.ndim - 1, True)
         return cut(whole, x.ndim - 1, 0, length // 2 + 1)
     half = length // 2
     pairs = bind("reshape", x, type=x.type.with_shape((*x.shape[:-1], half, 2)))
-    spectrum = complex_lines(bind("complex", *_columns(pairs)), True)
     last = x.ndim - 1
+    spectrum = complex_lines(bind("complex", *_columns(pairs)), last, True)
     ahead = concatenate([spectrum, cut(spectrum, last, 0, 1)], last)
     mirrored = conj(flip(ahead, last))
     even, odd = multiply(add(ahead, mirrored), 0.5), multiply(subtract(ahead, mirrored), -0.5j)
@@ -43,12 +43,12 @@ def half_spectra(spectrum: Value, length: int) -> Value:
     last = spectrum.ndim - 1
     if length % 2:
         upper = conj(flip(cut(spectrum, last, 1, length // 2 + 1), last))
-        return real(complex_lines(concatenate([spectrum, upper], last), False))
+        return real(complex_lines(concatenate([spectrum, upper], last), last, False))
     half = length // 2
     spectrum = _with_real_ends(spectrum, half)
     lower, mirrored = cut(spectrum, last, 0, half), conj(flip(cut(spectrum, last, 1, half + 1), last))
     odd = multiply(subtract(lower, mirrored), _roots(half, length, spectrum.type))
-    points = complex_lines(add(add(lower, mirrored), multiply(odd, 1j)), False)
+    points = complex_lines(add(add(lower, mirrored), multiply(odd, 1j)), last, False)
     columns = [bind("reshape", part(points), type=_column_of(part(points))) for part in (real, imag)]
     pairs = concatenate(columns, last + 1)
     return bind("reshape", pairs, type=pairs.type.with_shape((*pairs.shape[:-2], length)))

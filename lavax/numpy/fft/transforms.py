@@ -39,10 +39,10 @@ def _complex(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None, for
     lengths, chosen = lengths_and_axes(name, found.type, s, axes)
     for axis, length in zip(chosen, lengths, strict=True):
         found = fitted(name, found, axis, length)
-    by = factor(name, norm, [found.shape[axis] for axis in chosen], forward)
+    found = _scaled(found, factor(name, norm, [found.shape[axis] for axis in chosen], forward))
     for axis in reversed(chosen):
-        found = _along(found, axis, lambda lines: complex_lines(lines, forward))
-    return _scaled(found, by)
+        found = complex_lines(found, axis, forward)
+    return found
 
 
 def _of_real(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None) -> Value:
@@ -56,7 +56,7 @@ def _of_real(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None) -> 
     by = factor(name, norm, [found.shape[axis] for axis in chosen], True)
     found = _along(found, chosen[-1], real_lines)
     for axis in reversed(chosen[:-1]):
-        found = _along(found, axis, lambda lines: complex_lines(lines, True))
+        found = complex_lines(found, axis, True)
     return _scaled(found, by)
 
 
@@ -73,7 +73,7 @@ def _to_real(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None) -> 
     found = fitted(name, found, last, length // 2 + 1 if length > 0 else 0)
     by = factor(name, norm, [length, *(found.shape[axis] for axis in others)], False)
     for axis in others:
-        found = _along(found, axis, lambda lines: complex_lines(lines, False))
+        found = complex_lines(found, axis, False)
     return _scaled(_along(found, last, lambda lines: half_spectra(lines, length)), by)
 
 

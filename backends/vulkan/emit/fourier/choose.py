@@ -13,7 +13,7 @@ from lavax.passes.numerics.primes import balanced, prime_factors
 class RegisterLimits:
     """The most points that an invocation transforms. Chosen by `python -m benchmarks fft`."""
 
-    cpu: int = 64
+    cpu: int = 32
     gpu: int = 16
 
 
@@ -27,7 +27,7 @@ def steps_of(points: int, lines: int, profile: DeviceProfile) -> Sequence[int]:
         return _steps(primes, REGISTER_LIMITS.cpu)
     if points <= longest_line(profile, 1):
         return (points,)
-    return _steps(primes, longest_line(profile, WORKGROUP_LIMITS.together))
+    return _steps(primes, longest_line(profile, WORKGROUP_LIMITS.least_together))
 
 
 def _steps(primes: list[int], widest: int) -> Sequence[int]:

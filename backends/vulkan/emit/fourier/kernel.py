@@ -16,4 +16,5 @@ def emit_fourier_step(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> L
     lines, points, rest, behind, _ = node.operands[0].shape
     if fits_registers(points, profile) or points > longest_line(profile, 1):
         return emit_in_registers(kernel, profile, lifted)
-    return emit_by_workgroups(kernel, profile, lifted, shape_of(points, lines * rest * behind, profile))
+    shape = shape_of(points, lines * rest * behind, rest * behind > 1, profile)
+    return emit_by_workgroups(kernel, profile, lifted, shape)

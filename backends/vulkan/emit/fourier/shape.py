@@ -13,9 +13,11 @@ _NUMBER_BYTES = 8
 class WorkgroupLimits:
     """The form of workgroups. Exercised by `python -m benchmarks fft`."""
 
-    invocations: int = 256
+    invocations: int = 256  # as many as lines along memory fill
+    most_invocations: int = 1024
     radix: int = 16  # of an invocation, if the primes allow it
-    together: int = 4  # lines, at least, whose neighbours are far apart in memory
+    together: int = 16  # lines that are neighbours in memory, whose numbers fill a cache line
+    least_together: int = 8
     gap: int = 16  # numbers of shared memory after which one is left out, so that strides meet all banks
 
 
@@ -47,13 +49,14 @@ def longest_line(profile: DeviceProfile, together: int) -> int:
     return max((numbers - gap) * gap // (gap + 1), 1)
 
 
-def shape_of(points: int, lines: int, profile: DeviceProfile) -> WorkgroupShape:
-    """The shape for so many lines."""
+def shape_of(points: int, lines: int, across: bool, profile: DeviceProfile) -> WorkgroupShape:
+    """The shape for so many lines; `across` if neighbours in memory belong to different lines."""
     primes = prime_factors(points)
     radices = balanced(primes, max([WORKGROUP_LIMITS.radix, *primes]))
-    most = min(WORKGROUP_LIMITS.invocations, profile.max_workgroup_invocations)
-    members = min(points // radices[0], most)
-    together = max(min(most // members, lines), 1)
+    most = min(WORKGROUP_LIMITS.most_invocations, profile.max_workgroup_invocations)
+    members = min(points // radices[0], WORKGROUP_LIMITS.invocations, most)
+    wanted = WORKGROUP_LIMITS.together if across else WORKGROUP_LIMITS.invocations // members
+    together = max(min(wanted, lines, most // members), 1)
     while together > 1 and points > longest_line(profile, together):
         together -= 1
     gap = WORKGROUP_LIMITS.gap

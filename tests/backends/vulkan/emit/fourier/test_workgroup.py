@@ -201,8 +201,8 @@ TWO_RADICES = """
 @pytest.mark.parametrize("limits", [GENERIC_GPU, _SMALL], ids=["generic", "small"])
 def test_workgroups_are_within_limits(limits: DeviceProfile) -> None:
     for points in (17, 32, 31**2, 360, 1000, 1024, longest_line(limits, 1)):
-        for lines in (1, 3, 1000):
-            shape = shape_of(points, lines, limits)
+        for lines, across in ((1, False), (3, True), (1000, False), (1000, True)):
+            shape = shape_of(points, lines, across, limits)
             assert shape.invocations <= limits.max_workgroup_invocations
             assert shape.together * shape.row * 8 <= limits.shared_memory_bytes
             assert np.prod(shape.radices) == points and shape.row >= points + points // shape.gap
@@ -210,7 +210,7 @@ def test_workgroups_are_within_limits(limits: DeviceProfile) -> None:
 
 def test_long_lines_take_few_steps() -> None:
     assert steps_of(2048, 1, GENERIC_GPU) == (2048,)
-    assert len(steps_of(1 << 16, 1, GENERIC_GPU)) == len(steps_of(1 << 18, 1, GENERIC_GPU)) == 2
+    assert len(steps_of(1 << 12, 1, GENERIC_GPU)) == len(steps_of(1 << 16, 1, GENERIC_GPU)) == 2
     assert len(steps_of(1 << 20, 1, GENERIC_GPU)) == 3
 
 
