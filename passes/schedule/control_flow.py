@@ -130,9 +130,11 @@ def _repeat_while(
 
 def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
     attrs = flow.node.attrs
-    carries, sequences, length, body = attrs["carries"], attrs["sequences"], attrs["length"], attrs["body"]
-    results = [_result(flow, position, lowered) for position in range(len(flow.types))]
-    carried, stacked = results[:carries], results[carries:]
+    carries, sequences, length = attrs["carries"], attrs["sequences"], attrs["length"]
+    carried = [_result(flow, position, lowered) for position in range(carries)]
+    read = [position for position in range(carries, len(flow.types)) if position in flow.results]
+    stacked = [flow.results[position] for position in read]
+    body = _without_unread(attrs["body"], [*range(carries), *read])
     lowered.commands += _begin(flow, carried)
     if length == 0:
         return
@@ -156,6 +158,11 @@ def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlF
     lowered.commands.append(Repeat(length, after_barrier([*held, *after_barrier(iteration)])))
 
 
+def _without_unread(body: Graph, read: Sequence[int]) -> Graph:
+    """The body with its outputs at these positions: rows that nobody reads are not stacked."""
+    return body if len(read) == len(body.outputs) else graph_of(body.inputs, [body.outputs[p] for p in read])
+
+
 def _hold_cases(
     body: Graph, sequences: Iterable[int], seen: list[str], prefix: str, lowered: LoweredControlFlow
 ) -> list[KernelStep]:
@@ -172,9 +179,7 @@ def _hold_cases(
 # -- loops that run lane by lane ---------------------------------------------------------------------------------------
 
 
-def _lanes_of_scan(
-    flow: ControlFlow, lanes: tuple[int, ...], schedule: Scheduler, lowered: LoweredControlFlow
-) -> None:
+def _lanes_of_scan(flow: ControlFlow, lanes: tuple[int, ...], schedule: Scheduler, lowered: LoweredControlFlow) -> None:
     """One kernel or, if the turns are too many for a dispatch, one that is repeated, and one for those that are left.
 
     A counter says which part of the sequences a dispatch goes through.

@@ -186,7 +186,7 @@ class _Emission:
         turns = turns_of(command, self._within, self._work) if suits else None
         if turns is None:
             return [RepeatDispatches(command.count, tuple(self._commands(command.commands)))]
-        loop, name = emit_workgroup_loop(turns), next(steps_of(command.commands)).name
+        loop, name = emit_workgroup_loop(turns, self.profile), next(steps_of(command.commands)).name
         shader, work = self._suited(loop.shader), work_of_turn(turns)
         most = min(most_turns(turns), command.count)
         whole, rest = divmod(command.count, most)

@@ -9,15 +9,17 @@ they are, and counters that move them are in memory. So a long loop can be cut a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Union
 
+from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.plan import Shader, Work
+from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.fuse.lane_loops import LANE_LOOPS, iterations_of
 from lavax.passes.kernels.commands import Command, Repeat
 from lavax.passes.kernels.kernel import Kernel, KernelStep
@@ -59,6 +61,9 @@ Turn = Union[Member, Turns]  # noqa: UP007  # a name of a class that uses it
 # The launch of one of a step's kernels, without descriptors, and its slots; and the work of that kernel.
 Emit = Callable[[KernelStep, int], tuple[Launch, tuple[int, ...]]]
 Weigh = Callable[[KernelStep, int], Work]
+_WAIT = ("memoryBarrierBuffer();", "barrier();")
+# On CPU drivers a barrier of a workgroup leaves the shader and comes back to it; a subgroup runs as one.
+_WAIT_OF_SUBGROUP = ("subgroupBarrier();",)
 _WORD = re.compile(r"\bwords\[(\d+)\]")
 _ADDRESS = re.compile(r"table\.address\[words\[(\d+)\]\]")
 
@@ -216,32 +221,35 @@ class WorkgroupLoop:
     words: tuple[int, ...]
 
 
-def emit_workgroup_loop(turns: Turns) -> WorkgroupLoop:
+def emit_workgroup_loop(turns: Turns, profile: DeviceProfile) -> WorkgroupLoop:
     """The shader in which one workgroup runs turns of a loop that `turns_of` found."""
     slots, numbers = _slots(turns), _numbers(turns)
+    texts = [member.launch.text for member in _members_of(turns) if member.launch.text is not None]
+    lanes, rows = texts[0].local_size
+    alone = is_one_subgroup(profile, lanes * rows)
     places = {number: place for place, number in enumerate(numbers, len(slots) + 1)}
-    writing = _Writing({slot: place for place, slot in enumerate(slots)}, places)
+    wait = _WAIT_OF_SUBGROUP if alone else _WAIT
+    writing = _Writing({slot: place for place, slot in enumerate(slots)}, places, wait)
     lines = [f"address{n} = table.address[words[{n}]];" for n in range(len(slots))]
     lines += writing.loop(turns, f"int(words[{len(slots)}])")
-    texts = [member.launch.text for member in _members_of(turns) if member.launch.text is not None]
     addresses = [f"uint64_t address{n};" for n in range(len(slots))]
     text = ShaderText(
         writing.uses,
         lines,
         texts[0].local_size,
         [*addresses, *writing.functions],
-        next((text.subgroup_size for text in texts if text.subgroup_size is not None), None),
-        shuffles=any(text.shuffles for text in texts),
+        next((text.subgroup_size for text in texts if text.subgroup_size is not None), lanes * rows if alone else None),
+        shuffles=alone or any(text.shuffles for text in texts),
         pragma="".join(dict.fromkeys(text.pragma for text in texts)),
     )
     return WorkgroupLoop(assemble(text), tuple(slots), tuple(numbers))
 
 
 class _Writing:
-    """The state of writing one shader. `places` of slots and numbers are those among its words."""
+    """The state of writing one shader. Slots and numbers have places among its words; `wait` meets the workgroup."""
 
-    def __init__(self, slots: dict[int, int], numbers: dict[int, int]) -> None:
-        self.slots, self.numbers = slots, numbers
+    def __init__(self, slots: dict[int, int], numbers: dict[int, int], wait: Sequence[str]) -> None:
+        self.slots, self.numbers, self.wait = slots, numbers, wait
         self.uses, self.functions, self._loops = Uses(), list[str](), 0
 
     def loop(self, turns: Turns, count: str) -> list[str]:
@@ -263,7 +271,7 @@ class _Writing:
         self.uses.include(text.uses)
         body = "\n".join(f"    {self._moved(line, member)}" for line in text.main)
         self.functions.append(f"void {name}(uint group) {{\n{body}\n}}")
-        wait = ["memoryBarrierBuffer();", "barrier();"] if member.barrier else []
+        wait = self.wait if member.barrier else []
         if groups == 1:
             return [*wait, f"{name}(0u);"]
         return [*wait, f"for (uint group = 0u; group < {groups}u; ++group) {name}(group);"]

@@ -153,7 +153,9 @@ def test_the_shader_calls_kernels_turn_by_turn() -> None:
     graph = lx.trace(lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c + lnp.sum(c)), x))(X)
     *_, loop = emit_program(schedule(prepare(graph)), CPU_DRIVER).dispatches
     assert loop.groups == (1, 1, 1) and loop.words[0] == 12
-    assert loop.shader.source.partition("uint64_t address0;")[2] == """
+    assert (
+        loop.shader.source.partition("uint64_t address0;")[2]
+        == """
 uint64_t address1;
 uint64_t address2;
 void kernel0(uint group) {
@@ -196,16 +198,33 @@ void main() {
     address1 = table.address[words[1]];
     address2 = table.address[words[2]];
     for (int turn0 = 0; turn0 < int(words[3]); ++turn0) {
-        memoryBarrierBuffer();
-        barrier();
+        subgroupBarrier();
         kernel0(0u);
         kernel1(0u);
-        memoryBarrierBuffer();
-        barrier();
+        subgroupBarrier();
         kernel2(0u);
     }
 }
 """
+    )
+
+
+def test_a_workgroup_of_several_subgroups_waits_by_barriers() -> None:
+    graph = lx.trace(lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c + lnp.sum(c)), x))(X)
+    *_, loop = emit_program(
+        schedule(prepare(graph)), replace(CPU_DRIVER, min_subgroup_size=4, names_subgroup_size=False)
+    ).dispatches
+    assert loop.shader.source.count("memoryBarrierBuffer();\n        barrier();") == 2
+    assert "subgroupBarrier" not in loop.shader.source
+
+
+def test_rows_that_nobody_reads_are_not_stacked() -> None:
+    def last(h: Any, w: Any, rows: Any) -> Any:
+        return lx.scan(lambda h, x: (lnp.tanh(h @ w + x), (h * 2, h * 3)), h, rows)[1][1]
+
+    agree(last, H, W, ROWS)
+    kernels = lx.compile(last).lower(H, W, ROWS).as_text("kernels")
+    assert "row0" in kernels and "row1" not in kernels and "2.0" not in kernels
 
 
 def test_a_dispatch_takes_a_bounded_number_of_turns() -> None:
