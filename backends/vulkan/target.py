@@ -45,7 +45,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         rows=_rows(profile),
         sorting=Sorting(moves_pairs=profile.int64),
         scatters=_SCATTERS_ON_CPU if profile.kind == "cpu" else Scatters(),
-        transforms=Transforms(steps=lambda points, lines: steps_of(points, lines, profile)),
+        transforms=Transforms(steps=lambda points, across: steps_of(points, across, profile)),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),
         largest_allocation=largest_allocation,

@@ -90,7 +90,7 @@ class Sorting:
     moves_pairs: bool = True
 
 
-def _whole(points: int, lines: int) -> Sequence[int]:
+def _whole(points: int, across: bool) -> Sequence[int]:
     return (points,)
 
 
@@ -98,8 +98,9 @@ def _whole(points: int, lines: int) -> Sequence[int]:
 class Transforms:
     """How Fourier transforms are computed."""
 
-    # The points of each step of a transform of so many points in so many lines, whose product they are.
-    steps: Callable[[int, int], Sequence[int]] = _whole
+    # The points of each step of a transform of so many points, whose product they are; whether neighbours in memory
+    # belong to different lines.
+    steps: Callable[[int, bool], Sequence[int]] = _whole
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def _steps(node: Node, target: Target) -> Node:
     lines, points, rest, behind, _ = x.shape
     if rest > 1:
         return node
-    for width in target.transforms.steps(points, lines * behind):
+    for width in target.transforms.steps(points, behind > 1):
         rest = points // width
         type = node.type if rest == 1 else x.type.with_shape((lines, rest, width * behind, 1, 2))
         form = reshape(x, (lines, width, rest, behind, 2))

@@ -20,12 +20,15 @@ class RegisterLimits:
 REGISTER_LIMITS = RegisterLimits()
 
 
-def steps_of(points: int, lines: int, profile: DeviceProfile) -> Sequence[int]:
-    """The points of each step of a transform; prime factors stay whole."""
+def steps_of(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step of a transform; prime factors stay whole.
+
+    A step whose lines are not along memory (`across`), as all of several are, needs several lines in shared memory.
+    """
     primes = prime_factors(points)
     if profile.kind == "cpu":
         return _steps(primes, REGISTER_LIMITS.cpu)
-    if points <= longest_line(profile, 1):
+    if not across and points <= longest_line(profile, 1):
         return (points,)
     return _steps(primes, longest_line(profile, WORKGROUP_LIMITS.least_together))
 

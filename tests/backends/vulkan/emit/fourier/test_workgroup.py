@@ -209,9 +209,10 @@ def test_workgroups_are_within_limits(limits: DeviceProfile) -> None:
 
 
 def test_long_lines_take_few_steps() -> None:
-    assert steps_of(2048, 1, GENERIC_GPU) == (2048,)
-    assert len(steps_of(1 << 12, 1, GENERIC_GPU)) == len(steps_of(1 << 16, 1, GENERIC_GPU)) == 2
-    assert len(steps_of(1 << 20, 1, GENERIC_GPU)) == 3
+    assert steps_of(2048, False, GENERIC_GPU) == (2048,)
+    assert list(steps_of(2048, True, GENERIC_GPU)) == [64, 32] and list(steps_of(256, True, GENERIC_GPU)) == [256]
+    assert len(steps_of(1 << 12, False, GENERIC_GPU)) == len(steps_of(1 << 16, False, GENERIC_GPU)) == 2
+    assert len(steps_of(1 << 20, False, GENERIC_GPU)) == 3
 
 
 # One line and several; places along a line and across lines; radices that differ; a part of the members idle.
