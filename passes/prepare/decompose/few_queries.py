@@ -41,8 +41,8 @@ from lavax.passes.target.target import Target
 class FewQueries:
     """How many keys a row goes over. Exercised by `python -m benchmarks models` (decoding)."""
 
-    keys: int = 256  # up to so many are one part
-    part: int = 256  # and more are in parts of about so many
+    keys: int = 1024  # up to so many are one part
+    part: int = 1024  # and more are in parts of about so many
 
 
 FEW_QUERIES = FewQueries()

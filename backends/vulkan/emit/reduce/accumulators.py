@@ -6,6 +6,8 @@ Where schedules say so, chunks of elements are added plainly, and only the chunk
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.body import Body, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, VECTOR, literal, type_name
@@ -17,11 +19,18 @@ _LONG_CHAIN = 64
 
 
 class Accumulators:
-    """Writes the accumulators of one kernel; `length` is that of its rows."""
+    """Writes the accumulators of one kernel; `length` is that of its rows.
 
-    def __init__(self, body: Body, schedule: RowSchedule, length: int) -> None:
-        self.body, self.schedule, self.length = body, schedule, length
+    `shared` reductions have one result for all rows of a vector.
+    """
+
+    def __init__(self, body: Body, schedule: RowSchedule, length: int, shared: Collection[Node]) -> None:
+        self.body, self.schedule, self.length, self.shared = body, schedule, length, shared
         self.width = max(schedule.row_width, schedule.element_width)
+
+    def width_of(self, node: Node) -> int:
+        """The width of a reduction's accumulator."""
+        return 1 if node in self.shared else self.width
 
     def is_compensated(self, node: Node) -> bool:
         return node.op == "sum" and node.dtype.is_float and self.schedule.additions(self.length) >= _LONG_CHAIN
@@ -29,9 +38,9 @@ class Accumulators:
     def is_chunked(self, node: Node) -> bool:
         return self.schedule.chunked and self.schedule.loop and self.is_compensated(node)
 
-    def open(self, node: Node, width: int) -> str:
-        """Declares a reduction's accumulator, of vectors of that width; its name."""
-        name = self.body.name()
+    def open(self, node: Node) -> str:
+        """Declares a reduction's accumulator; its name."""
+        name, width = self.body.name(), self.width_of(node)
         if node.op in POSITIONS:
             self._open_position(node, name)
             return name
@@ -50,12 +59,13 @@ class Accumulators:
 
     def take(self, node: Node, name: str, value: GlslValue) -> None:
         """Adds an element, or a vector of them, to the accumulator of that name."""
-        taken = widened(value, self.width, node.dtype)
+        width = self.width_of(node)
+        taken = widened(value, width, node.dtype) if value.width <= width else f"({value.text}).x"
         if self.is_compensated(node) and not self.is_chunked(node):
-            self.add_exactly(name, taken, type_name(node.dtype, self.width))
+            self.add_exactly(name, taken, type_name(node.dtype, width))
             return
         total = f"{name}_chunk" if self.is_chunked(node) else name
-        joined = REDUCTIONS[node.op].join(total, taken, node.dtype, self.width, self.body.uses)
+        joined = REDUCTIONS[node.op].join(total, taken, node.dtype, width, self.body.uses)
         self.body.line(f"{total} = {joined};")
 
     def add_exactly(self, name: str, taken: str, kind: str) -> None:
@@ -83,12 +93,12 @@ class Accumulators:
             test = f"{found} < 0 || {beats(node, whole + dot, best, self.body.uses)}"
             self.body.line(f"if ({test}) {{ {best} = {whole}{dot}; {found} = {positions}{dot}; }}")
 
-    def close(self, node: Node, name: str, width: int) -> str:
+    def close(self, node: Node, name: str) -> str:
         """The name of the invocation's own result, which is no vector of elements any more."""
         if node.op in POSITIONS:
             return name
         if self.is_compensated(node):
-            self._add_lost(node, name, width)
+            self._add_lost(node, name, self.width_of(node))
         return self._joined_components(node, name) if self.schedule.element_width == VECTOR else name
 
     def _add_lost(self, node: Node, name: str, width: int) -> None:

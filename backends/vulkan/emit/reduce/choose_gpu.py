@@ -82,6 +82,8 @@ class Interleaving:
     """Interleaved row groups. Exercised by `python -m benchmarks comparison --only sum-columns`."""
 
     line_bytes: int = 128  # that neighbours read together
+    least_bytes: int = 32  # the same where there are few workgroups: devices fetch no less
+    workgroups: int = 128  # that are not too few for the processors of a device
     elements: int = 8  # per member, at least
 
 
@@ -129,7 +131,7 @@ def _columns(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted: b
         return None
     width = VECTOR if rows % VECTOR == 0 else 1
     row_groups = max(INTERLEAVING.line_bytes // (4 * width), 1)
-    room = profile.shared_memory_bytes // (width * max(bytes_of_partial_results(kernel), 1))
+    room = profile.shared_memory_bytes // max(bytes_of_partial_results(kernel, width), 1)
     most = min(OCCUPANCY.most_local, profile.max_workgroup_invocations, room) // row_groups
     busy = OCCUPANCY.busy_columns if is_read_once(kernel) else OCCUPANCY.busy
     members = 1
@@ -142,14 +144,21 @@ def _columns(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted: b
     if members == 1:
         wide = width if rows > OCCUPANCY.busy else 1
         return InvocationRows(row_width=wide, local=local_invocations(profile), unrolled=steps, loop=loop)
+    while members * row_groups > profile.subgroup_size and _may_spread(row_groups, width, rows):
+        row_groups //= 2
     local = members * row_groups
     return InterleavedRows(members=members, row_width=width, local=local, unrolled=steps, loop=loop)
+
+
+def _may_spread(row_groups: int, width: int, rows: int) -> bool:
+    """Whether half as many row groups a workgroup still read whole sectors, and more workgroups are needed."""
+    return 4 * width * row_groups > INTERLEAVING.least_bytes and rows // width < INTERLEAVING.workgroups * row_groups
 
 
 def _other_interleaved(chosen: RowSchedule, kernel: Kernel, profile: DeviceProfile) -> list[RowSchedule]:
     """The schedule with smaller and larger row groups, and with more and fewer of them per workgroup."""
     most = min(OCCUPANCY.most_local, profile.max_workgroup_invocations)
-    room = profile.shared_memory_bytes // (chosen.row_width * max(bytes_of_partial_results(kernel), 1))
+    room = profile.shared_memory_bytes // max(bytes_of_partial_results(kernel, chosen.row_width), 1)
     sizes = [(members, chosen.local) for members in _sizes(chosen, kernel) if chosen.local % members == 0]
     sizes += [(chosen.members, local) for local in (chosen.local // 2, 2 * chosen.local) if local >= chosen.members]
     return [

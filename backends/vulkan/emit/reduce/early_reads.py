@@ -1,11 +1,14 @@
-"""A row kernel's reads of one value per row that depend on no reduction, such as a row's label and the score at it.
+"""A row kernel's reads that depend on no reduction, to be done before they are needed.
 
 A workgroup that keeps a row in registers is often alone on its processor: a load between its walks, or after them,
-stalls all of it. So these loads come before the first walk, or right after it if they wait for other loads.
+stalls all of it. So loads of one value per row, such as its label and the score at it, come before the first walk, or
+right after it if they wait for other loads. And the first walk loads elements that only later walks need, where
+barriers between the walks would keep a compiler from doing so.
 """
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.reduce.shared_results import TRANSPARENT
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.kernels.accesses import roots_of
 from lavax.passes.kernels.kernel import Kernel
@@ -48,6 +51,28 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
                 continue
             found |= dict.fromkeys(place for place in coordinates if is_single)
         stack += reversed(reads)
+    return list(found)
+
+
+def reads_of_elements(kernel: Kernel) -> list[_Instance]:
+    """Elements of arrays with an element of its own for each row and each of its elements, at known positions."""
+    outer, within = (
+        frozenset().union(*(index.variables for index in variables))
+        for variables in (kernel.domain.outer_variables, kernel.domain.reduced_variables)
+    )
+    found: dict[_Instance, None] = {}
+    stack = list(reversed(roots_of(kernel)))
+    seen = set(stack)
+    while stack:
+        node, at = stack.pop()
+        if node.op == INPUT:
+            variables = frozenset[str]().union(*(index.variables for index in at))
+            if not (variables.isdisjoint(outer) or variables.isdisjoint(within)) and waits_for_none((node, at)):
+                found[node, at] = None
+        elif node.op in TRANSPARENT:
+            ahead = [read for read in READS[node.op](node, at) if read not in seen]
+            seen.update(ahead)
+            stack += reversed(ahead)
     return list(found)
 
 

@@ -1,20 +1,22 @@
 """Interleaved row groups, for rows that are neighbours in memory: neighbouring invocations have neighbouring rows.
 
-Members of a group lie in different subgroups. They halve the number of partial results in shared memory until one is
-left.
+Members of a group lie in different subgroups. In shared memory, they fold several partial results into one at a time,
+because each step ends with a barrier, and all of them join the few that are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.reduce.row_group import Register, RowGroup, doubling, registers_of
+from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.ir.graph import Node
 
 _LANE_OF_GROUP = "gl_LocalInvocationID.x"
+# The most partial results that every member joins, and that a step folds into one.
+MOST_LEFT = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,26 +41,39 @@ class InterleavedGroup(RowGroup[InterleavedRows]):
     def reads_early(self) -> bool:
         return False
 
+    @property
+    def has_barriers(self) -> bool:
+        return True
+
     def join(self, partial: Sequence[tuple[Node, str]]) -> None:
-        registers = registers_of(partial)
+        registers, groups, left = self._registers_of(partial), self.schedule.row_groups, self.schedule.members
         for register in registers:
             self._declare(register, self.schedule.local)
             self.body.line(f"{register.shared}[{_LANE_OF_GROUP}] = {register.name};")
         self.body.line("barrier();")
-        for step in reversed(list(doubling(self.schedule.members))):
-            with self.body.block(f"if (lane_of_row < {step})"):
-                self._join_at_distance(partial, step * self.schedule.row_groups)
+        for fold in folds(left):
+            left //= fold
+            with self.body.block(f"if (lane_of_row < {left})"):
+                for number in range(1, fold):
+                    self._join_from(partial, f"{_LANE_OF_GROUP} + {number * left * groups}u")
+                for register in registers:
+                    self.body.line(f"{register.shared}[{_LANE_OF_GROUP}] = {register.name};")
             self.body.line("barrier();")
+        first = f"{_LANE_OF_GROUP} % {groups}u"
         for register in registers:
-            self.body.line(
-                f"{register.name} = {register.shared}[{_LANE_OF_GROUP} % {self.schedule.row_groups}u];"
-            )
+            self.body.line(f"{register.name} = {register.shared}[{first}];")
+        for number in range(1, left):
+            self._join_from(partial, f"{first} + {number * groups}u")
 
-    def _join_at_distance(self, partial: Sequence[tuple[Node, str]], distance: int) -> None:
-        def other(register: Register) -> str:
-            return f"{register.shared}[{_LANE_OF_GROUP} + {distance}u]"
-
+    def _join_from(self, partial: Sequence[tuple[Node, str]], place: str) -> None:
+        """Joins the partial results at a place in shared memory into the invocation's own."""
         for node, name in partial:
-            self._join_one(node, name, other)
-        for register in registers_of(partial):
-            self.body.line(f"{register.shared}[{_LANE_OF_GROUP}] = {register.name};")
+            self._join_one(node, name, lambda register: f"{register.shared}[{place}]")
+
+
+def folds(members: int) -> Iterator[int]:
+    """The parts that each step folds into one. A few are left, which every member joins without another barrier."""
+    while members > MOST_LEFT:
+        fold = min(MOST_LEFT, members // 4)
+        yield fold
+        members //= fold

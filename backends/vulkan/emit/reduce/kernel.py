@@ -13,13 +13,14 @@ from typing import Any
 
 from lavax.backends.vulkan.emit.reduce.accumulators import Accumulators
 from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
-from lavax.backends.vulkan.emit.reduce.early_reads import early_reads, waits_for_none
+from lavax.backends.vulkan.emit.reduce.early_reads import early_reads, reads_of_elements, waits_for_none
 from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedGroup, InterleavedRows
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationGroup, InvocationRows
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourGroup, NeighbourRows
 from lavax.backends.vulkan.emit.reduce.online_sum import OnlineRegisters, OnlineSum, online_sum_of, phases_of
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
+from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
 from lavax.backends.vulkan.emit.reduce.walk import RowWalk
 from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import type_name
@@ -51,8 +52,9 @@ class RowEmitter:
     def __init__(self, kernel: Kernel, schedule: RowSchedule, lifted: bool) -> None:
         self.kernel, self.schedule = kernel, schedule
         self.body, self.outputs = open_body(kernel, lifted)
-        self.group: RowGroup[Any] = ROW_GROUPS[type(schedule)](self.body, schedule)
-        self.accumulators = Accumulators(self.body, schedule, kernel.domain.length)
+        shared = shared_results(kernel) if schedule.row_width > 1 else frozenset[Node]()
+        self.group: RowGroup[Any] = ROW_GROUPS[type(schedule)](self.body, schedule, shared)
+        self.accumulators = Accumulators(self.body, schedule, kernel.domain.length, shared)
         self.phases = phases_of(kernel)
 
     def emit(self) -> Launch:
@@ -84,8 +86,9 @@ class RowEmitter:
         if online is not None:
             self._reduce_online(online)
             self._read(early)
+        ahead = reads_of_elements(self.kernel) if self.group.has_barriers and not self.schedule.loop else []
         for phase in range(2 if online is not None else 0, max(self.phases.values(), default=0)):
-            self._reduce([node for node, of in self.phases.items() if of == phase + 1])
+            self._reduce([node for node, of in self.phases.items() if of == phase + 1], [] if phase else ahead)
             self._read(early)
 
     def _read(self, instances: list[tuple[Node, Coordinates]]) -> None:
@@ -94,19 +97,25 @@ class RowEmitter:
                 for node, at in instances:
                     self.body.value(node, at)
 
-    def _reduce(self, reductions: list[Node]) -> None:
-        """One phase: a walk over each strip's row that accumulates these reductions, and the joining of members."""
-        accumulators, width = self.accumulators, self.accumulators.width
-        names = [{node: accumulators.open(node, width) for node in reductions} for _ in self.rows]
+    def _reduce(self, reductions: list[Node], ahead: list[tuple[Node, Coordinates]]) -> None:
+        """One phase: a walk over each strip's row that accumulates these reductions, and the joining of members.
+
+        The walk also reads `ahead`, for later ones.
+        """
+        accumulators = self.accumulators
+        names = [{node: accumulators.open(node) for node in reductions} for _ in self.rows]
         chunked = [node for node in reductions if accumulators.is_chunked(node)]
 
         def take(strip: int, condition: str) -> None:
             for node in reductions:
                 self._take(node, names[strip][node], condition)
+            for node, at in ahead:
+                self.body.value(node, at)
 
         @contextmanager
         def chunk() -> Iterator[None]:
-            sums = [(of_row[node], type_name(node.dtype, width)) for of_row in names for node in chunked]
+            kinds = {node: type_name(node.dtype, accumulators.width_of(node)) for node in chunked}
+            sums = [(of_row[node], kinds[node]) for of_row in names for node in chunked]
             for name, kind in sums:
                 self.body.line(f"{kind} {name}_chunk = {kind}(0);")
             yield
@@ -115,11 +124,11 @@ class RowEmitter:
 
         self.walk.write(take, chunk if chunked else None)
         for row, of_row in zip(self.rows, names, strict=True):
-            partial = [(node, accumulators.close(node, of_row[node], width)) for node in reductions]
+            partial = [(node, accumulators.close(node, of_row[node])) for node in reductions]
             self.group.join(partial)
             with self.body.at(row):
                 for node, name in partial:
-                    self.body.define(node, self.kernel.coordinates[node], GlslValue(name, self.schedule.row_width))
+                    self.body.define(node, self.kernel.coordinates[node], GlslValue(name, self.group.width_of(node)))
 
     def _take(self, node: Node, name: str, condition: str) -> None:
         """Accumulates the element, or the vector of elements, that a walk visits."""
@@ -137,7 +146,7 @@ class RowEmitter:
         """The first two phases in one walk."""
         body, width, compensated = self.body, self.schedule.element_width, self.accumulators.is_compensated(found.total)
         kind = type_name(found.total.dtype, width)
-        total = self.accumulators.open(found.total, width)
+        total = self.accumulators.open(found.total)
         registers = OnlineRegisters(body.name(), body.name(), total, body.uses)
         body.lines(registers.opened())
         values: list[str] = []
@@ -160,7 +169,7 @@ class RowEmitter:
             body.lines(registers.peaked(values, width, top, part))
 
         self.walk.write(take, after=add_up)
-        self._join_online(found, registers, self.accumulators.close(found.total, total, width))
+        self._join_online(found, registers, self.accumulators.close(found.total, total))
 
     def _join_online(self, found: OnlineSum, registers: OnlineRegisters, total: str) -> None:
         """Joins the maximum first, from which the subtrahend is computed, then the sums relative to the subtrahend."""

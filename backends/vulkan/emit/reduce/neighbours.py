@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.reduce.row_group import RowGroup, doubling, registers_of
+from lavax.backends.vulkan.emit.reduce.row_group import RowGroup, doubling
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.launch import open_invocations
 from lavax.backends.vulkan.glsl.reductions import shuffled
@@ -39,6 +39,10 @@ class NeighbourGroup(RowGroup[NeighbourRows]):
     @property
     def reads_early(self) -> bool:
         """A workgroup with one row is often alone on its processor, where a load between walks stalls it."""
+        return self.has_barriers
+
+    @property
+    def has_barriers(self) -> bool:
         return self.schedule.members > self.schedule.subgroup
 
     @property
@@ -60,13 +64,13 @@ class NeighbourGroup(RowGroup[NeighbourRows]):
             ))
 
     def _join_subgroups(self, partial: Sequence[tuple[Node, str]], subgroups: int) -> None:
-        for register in registers_of(partial):
+        for register in self._registers_of(partial):
             self._declare(register, subgroups)
         with self.body.block("if (gl_SubgroupInvocationID == 0u)"):
-            for register in registers_of(partial):
+            for register in self._registers_of(partial):
                 self.body.line(f"{register.shared}[gl_SubgroupID] = {register.name};")
         self.body.line("barrier();")
-        for register in registers_of(partial):
+        for register in self._registers_of(partial):
             self.body.line(f"{register.name} = {register.shared}[gl_SubgroupInvocationID % {subgroups}u];")
         for node, name in partial:
             self._exchange(node, name, subgroups)

@@ -6,7 +6,7 @@ Results are always joined in the same order, so they are the same bits on every 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -22,10 +22,11 @@ ScheduleT = TypeVar("ScheduleT", bound=RowSchedule)
 
 @dataclass(frozen=True)
 class Register:
-    """A variable of a shader that holds a partial result, or a part of one."""
+    """A variable of a shader that holds a partial result, or a part of one, for `width` rows."""
 
     name: str
     dtype: DType
+    width: int = 1
 
     @property
     def shared(self) -> str:
@@ -37,13 +38,13 @@ class RowGroup(ABC, Generic[ScheduleT]):
     """Writes one form of row group.
 
     `declarations` are the shared arrays that joining needed. `exists` is the condition that an invocation's row
-    exists; empty if invocations without a row have ended.
+    exists; empty if invocations without a row have ended. `shared` reductions have one result for all rows of a vector.
     """
 
     exists = ""
 
-    def __init__(self, body: Body, schedule: ScheduleT) -> None:
-        self.body, self.schedule = body, schedule
+    def __init__(self, body: Body, schedule: ScheduleT, shared: Collection[Node]) -> None:
+        self.body, self.schedule, self.shared = body, schedule, shared
         self.declarations: list[str] = []
 
     @abstractmethod
@@ -63,6 +64,11 @@ class RowGroup(ABC, Generic[ScheduleT]):
         """Whether it pays to load a row's single values before the first walk (early_reads.py)."""
 
     @property
+    def has_barriers(self) -> bool:
+        """Whether members wait for each other at barriers between walks."""
+        return False
+
+    @property
     def subgroup(self) -> int | None:
         """The subgroup size that the shader requires; None if any will do."""
         return None
@@ -71,19 +77,33 @@ class RowGroup(ABC, Generic[ScheduleT]):
         """How many workgroups cover all rows, or vectors of rows."""
         return -(-rows * self.schedule.members // self.schedule.local)
 
+    def width_of(self, node: Node) -> int:
+        """How many rows' results a register of a reduction holds."""
+        return 1 if node in self.shared else self.schedule.row_width
+
+    def _registers_of(self, partial: Sequence[tuple[Node, str]]) -> list[Register]:
+        """The registers of each partial result: one, and for a position the best value as well."""
+        found: list[Register] = []
+        for node, name in partial:
+            if node.op in POSITIONS:
+                found.append(Register(f"{name}_best", node.operands[0].dtype, self.width_of(node)))
+            found.append(Register(name, node.dtype, self.width_of(node)))
+        return found
+
     def _declare(self, register: Register, count: int) -> None:
-        kind = type_name(register.dtype, self.schedule.row_width)
+        kind = type_name(register.dtype, register.width)
         self.declarations.append(f"shared {kind} {register.shared}[{count}];")
 
     def _join_one(self, node: Node, name: str, other_of: Callable[[Register], str]) -> None:
         """Joins another member's partial result into an invocation's own."""
         if node.op not in POSITIONS:
+            width = self.width_of(node)
             joined = REDUCTIONS[node.op].join(
-                name, other_of(Register(name, node.dtype)), node.dtype, self.schedule.row_width, self.body.uses
+                name, other_of(Register(name, node.dtype, width)), node.dtype, width, self.body.uses
             )
             self.body.line(f"{name} = {joined};")
             return
-        best, found = registers_of([(node, name)])
+        best, found = self._registers_of([(node, name)])
         value, position, uses = self.body.name(), self.body.name(), self.body.uses
         for register, copy in ((best, value), (found, position)):
             kind = type_name(register.dtype, self.schedule.row_width)
@@ -96,16 +116,6 @@ class RowGroup(ABC, Generic[ScheduleT]):
             ))
             taken = f"{best.name}{dot} = {value}{dot}; {name}{dot} = {position}{dot};"
             self.body.line(f"if ({position}{dot} >= 0 && ({better})) {{ {taken} }}")
-
-
-def registers_of(partial: Sequence[tuple[Node, str]]) -> list[Register]:
-    """The registers of each partial result: one, and for a position the best value as well."""
-    found: list[Register] = []
-    for node, name in partial:
-        if node.op in POSITIONS:
-            found.append(Register(f"{name}_best", node.operands[0].dtype))
-        found.append(Register(name, node.dtype))
-    return found
 
 
 def doubling(end: int) -> Iterator[int]:

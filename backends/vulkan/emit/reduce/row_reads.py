@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
+from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
 from lavax.backends.vulkan.glsl.launch import at_element, at_row, placed
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.ir.graph import Node
@@ -24,11 +25,14 @@ def is_read_once(kernel: Kernel) -> bool:
     return is_only_read(kernel) and max(phases_of(kernel).values(), default=0) == 1
 
 
-def bytes_of_partial_results(kernel: Kernel) -> int:
-    """The shared memory that an invocation's partial results of one row take; no type is shorter than a word there."""
-    values = [node.operands[0] if node.op in POSITIONS else node for node in phases_of(kernel)]
-    positions = sum(node.op in POSITIONS for node in phases_of(kernel))
-    return sum(max(node.dtype.storage.itemsize, 4) for node in values) + 4 * positions
+def bytes_of_partial_results(kernel: Kernel, width: int) -> int:
+    """The shared memory of an invocation's partial results of `width` rows; no type is shorter than a word there."""
+    once = shared_results(kernel) if width > 1 else ()
+    found = 0
+    for node in phases_of(kernel):
+        value, position = (node.operands[0], 4) if node.op in POSITIONS else (node, 0)
+        found += (1 if node in once else width) * (max(value.dtype.storage.itemsize, 4) + position)
+    return found
 
 
 def arrays_kept(kernel: Kernel) -> int:

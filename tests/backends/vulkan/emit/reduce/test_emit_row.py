@@ -290,6 +290,66 @@ SHADERS: dict[str, tuple[str, str, str]] = {
         }
         """,
     ),
+    "few columns, whose members fold four partial results at a time": (
+        """
+        graph (x: f32[128,32]) {
+          %0 = max(x) axes=[0] : f32[32]
+          return %0
+        }
+        """,
+        "gpu",
+        """
+        layout(local_size_x = 32, local_size_y = 1) in;
+        void main() {
+            uint64_t p0 = table.address[words[0]];
+            uint64_t p1 = table.address[words[1]];
+            int team = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 2u + gl_LocalInvocationID.x % 2u);
+            int row = min(team, 8 - 1);
+            int lane_of_row = int(gl_LocalInvocationID.x / 2u);
+            vec4 v1 = vec4(uintBitsToFloat(4286578688u));
+            int k0 = lane_of_row;
+            vec4 v2 = F32x4(p0).data[(k0 * 8 + row)];
+            v1 = lx_maximum(v1, v2);
+            int k1 = lane_of_row + 16;
+            vec4 v3 = F32x4(p0).data[(k1 * 8 + row)];
+            v1 = lx_maximum(v1, v3);
+            int k2 = lane_of_row + 32;
+            vec4 v4 = F32x4(p0).data[(k2 * 8 + row)];
+            v1 = lx_maximum(v1, v4);
+            int k3 = lane_of_row + 48;
+            vec4 v5 = F32x4(p0).data[(k3 * 8 + row)];
+            v1 = lx_maximum(v1, v5);
+            int k4 = lane_of_row + 64;
+            vec4 v6 = F32x4(p0).data[(k4 * 8 + row)];
+            v1 = lx_maximum(v1, v6);
+            int k5 = lane_of_row + 80;
+            vec4 v7 = F32x4(p0).data[(k5 * 8 + row)];
+            v1 = lx_maximum(v1, v7);
+            int k6 = lane_of_row + 96;
+            vec4 v8 = F32x4(p0).data[(k6 * 8 + row)];
+            v1 = lx_maximum(v1, v8);
+            int k7 = lane_of_row + 112;
+            vec4 v9 = F32x4(p0).data[(k7 * 8 + row)];
+            v1 = lx_maximum(v1, v9);
+            shared_v1[gl_LocalInvocationID.x] = v1;
+            barrier();
+            if (lane_of_row < 4) {
+                v1 = lx_maximum(v1, shared_v1[gl_LocalInvocationID.x + 8u]);
+                v1 = lx_maximum(v1, shared_v1[gl_LocalInvocationID.x + 16u]);
+                v1 = lx_maximum(v1, shared_v1[gl_LocalInvocationID.x + 24u]);
+                shared_v1[gl_LocalInvocationID.x] = v1;
+            }
+            barrier();
+            v1 = shared_v1[gl_LocalInvocationID.x % 2u];
+            v1 = lx_maximum(v1, shared_v1[gl_LocalInvocationID.x % 2u + 2u]);
+            v1 = lx_maximum(v1, shared_v1[gl_LocalInvocationID.x % 2u + 4u]);
+            v1 = lx_maximum(v1, shared_v1[gl_LocalInvocationID.x % 2u + 6u]);
+            if (team < 8 && lane_of_row == 0) {
+                F32x4(p1).data[row] = v1;
+            }
+        }
+        """,  # noqa: E501
+    ),
 }
 
 
