@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 
@@ -20,10 +19,20 @@ from lavax.backends.vulkan.emit.reduce.kernel import emit_row
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.same_shader import Part, by_division, by_table
 from lavax.backends.vulkan.emit.strided.kernel import emit_strided_contracts
+from lavax.backends.vulkan.emit.table_names import (
+    counts_of,
+    flags_of,
+    groups_of,
+    is_merged,
+    moves,
+    names_of_constants,
+    rest_before,
+    rest_of,
+)
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS, suited
+from lavax.backends.vulkan.glsl.shader import REST_WORD, suited
 from lavax.backends.vulkan.plan.plan import (
     Command,
     Dispatch,
@@ -44,7 +53,6 @@ from lavax.passes.kernels.commands import Guard, Guarded, steps_of
 from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.reports.counting import cost_of_step
-from lavax.passes.schedule.merge import merge_key
 
 # The emitter of each kind of kernel, which also takes a schedule.
 _EMITTERS: dict[str, Callable[..., Launch]] = {
@@ -103,12 +111,12 @@ class _Emission:
         self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
-        self.flags = list(_flags_of(program.steps))
+        self.flags = list(flags_of(program.steps))
         self.temporaries = [name for name in program.offsets if name not in self.flags]
         alone = (step.kernel for step in steps_of(program.steps) if len(step.kernels) == 1)
         self._given = {} if lifted else given_constants(alone)
         in_tables = {kernel for kernel, launch in self._strided.items() if launch.in_table}
-        constants = list(_names_of_constants(program.steps, program.views, lifted, in_tables | self._given.keys()))
+        constants = list(names_of_constants(program.steps, program.views, lifted, in_tables | self._given.keys()))
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
@@ -145,7 +153,7 @@ class _Emission:
 
     def _strided_contracts(self) -> dict[Kernel, Launch]:
         """The launches of contractions that share shaders."""
-        still = [step for step in steps_of(self.program.steps) if not _moves(step, self.program.views)]
+        still = [step for step in steps_of(self.program.steps) if not moves(step, self.program.views)]
         contracts = [kernel for step in still for kernel in step.kernels if kernel.kind == "contract"]
         several = [] if self.lifted else [step.kernels for step in still if len(step.kernels) > 1]
         together = {kernel for kernels in several for kernel in kernels if kernel.kind == "contract"}
@@ -213,13 +221,13 @@ class _Emission:
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
         """The guard's own dispatch, and those under it, which read their numbers of workgroups from its table."""
         groups: list[tuple[int, int, int]] = []
-        table = self.slots[_counts_of(guard.name)]
+        table = self.slots[counts_of(guard.name)]
         guards = [self._suited(guard_shader(has_parent)) for has_parent in (False, True)]
         counted = _counted(commands, table, groups, guards)
         content = np.array(groups, np.uint32).tobytes()
-        self.constants[_counts_of(guard.name)] = bytes(max(len(content), 4))
-        self.constants[_groups_of(guard.name)] = content or bytes(4)
-        buffers = [guard.index, guard.flag, _counts_of(guard.name), _groups_of(guard.name)]
+        self.constants[counts_of(guard.name)] = bytes(max(len(content), 4))
+        self.constants[groups_of(guard.name)] = content or bytes(4)
+        buffers = [guard.index, guard.flag, counts_of(guard.name), groups_of(guard.name)]
         buffers += [guard.parent] if guard.parent else []
         slots = tuple(self.slots[name] for name in buffers)
         words = (guard.count - 1, guard.equals, len(groups))
@@ -235,8 +243,8 @@ class _Emission:
         ]
         if not (self.profile.float64 and self.profile.int64):
             _refuse_missing(step, self.profile)
-        if len(parts) > 1 and not _moves(step, self.program.views):
-            if _is_merged(step):
+        if len(parts) > 1 and not moves(step, self.program.views):
+            if is_merged(step):
                 yield from self._merged(step, parts)
                 return
             dispatch = self._same_shader(step, parts) or self._abreast(step, parts)
@@ -248,7 +256,7 @@ class _Emission:
             launch, slots = part.launch, part.slots
             barrier = step.barrier and number == 0
             if launch.in_table:
-                dispatch = self._in_table(step, [part], _rest_of(step.name, number))
+                dispatch = self._in_table(step, [part], rest_of(step.name, number))
                 assert dispatch is not None, "a strided product needs nothing but its shader"
                 yield replace(dispatch, barrier=barrier, work=self._work_of_equals(key, step, number))
                 continue
@@ -256,10 +264,10 @@ class _Emission:
                 launch = replace(launch, before=None)
             work = self._work_of_equals(key, step, number)
             if launch.before is not None:
-                before = self._dispatch(launch.before, slots, _rest_before(step.name, number), barrier, step.name)
+                before = self._dispatch(launch.before, slots, rest_before(step.name, number), barrier, step.name)
                 yield replace(before, work=Work(nbytes=work.nbytes))
             later = barrier or launch.before is not None
-            rest = None if kernel in self._strided else _rest_of(step.name, number)
+            rest = None if kernel in self._strided else rest_of(step.name, number)
             dispatch = self._dispatch(launch, slots, rest, later, step.name)
             yield replace(dispatch, seen=part.seen if launch.by_descriptor else None, work=work)
 
@@ -434,73 +442,3 @@ def _refuse_missing(step: KernelStep, profile: DeviceProfile) -> None:
             exists, member, instead = _FEATURES[node.dtype]
             if not exists(profile):
                 raise DtypeError(f"{profile.name} has no {np.dtype(node.dtype.numpy)} ({member}): use {instead}")
-
-
-def _is_merged(step: KernelStep) -> bool:
-    """Whether its kernels are the same flat map, of whatever extents."""
-    return len(step.kernels) > 1 and not step.abreast and merge_key(step.kernel) is not None
-
-
-def _moves(step: KernelStep, views: Mapping[str, kernel_commands.View]) -> bool:
-    return any(name in views for part in (*step.reads, *step.writes) for name in part)
-
-
-def _counts_of(guard: str) -> str:
-    return f"{guard}.counts"
-
-
-def _groups_of(guard: str) -> str:
-    return f"{guard}.groups"
-
-
-def _rest_of(step: str, number: int) -> str:
-    return f"{step}.{number}.rest"
-
-
-def _rest_before(step: str, number: int) -> str:
-    """The same for the launch that must run before a kernel's own."""
-    return f"{step}.{number}.before.rest"
-
-
-def _slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
-    """The number of slots of arrays and of the counters with which they move."""
-    count = 0
-    for name in names:
-        count += 1
-        while name in views:
-            count, name = count + 1, views[name].buffer
-    return count
-
-
-def _names_of_constants(
-    commands: Sequence[kernel_commands.Command],
-    views: Mapping[str, kernel_commands.View],
-    lifted: bool,
-    given: Collection[Kernel],
-) -> Iterator[str]:
-    """The names of the plan's constants: tables of merged kernels and guards, and words beyond push constants."""
-    for command in commands:
-        if isinstance(command, KernelStep):
-            if len(command.kernels) > 1 and not _moves(command, views):
-                yield command.name
-            if _is_merged(command) and not _moves(command, views):
-                continue
-            for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
-                has_words = lifted or command.kernels[number] in given
-                if has_words or _slot_count(chain(*arrays), views) + SPARE_WORDS > REST_WORD:
-                    yield _rest_of(command.name, number)
-                    if command.kernels[number].kind == "routine":
-                        yield _rest_before(command.name, number)
-        elif isinstance(command, Guard):
-            yield from (_counts_of(command.name), _groups_of(command.name))
-        else:
-            yield from _names_of_constants(command.commands, views, lifted, given)
-
-
-def _flags_of(commands: Sequence[kernel_commands.Command]) -> Iterator[str]:
-    """The flags that end loops, which the host reads."""
-    for command in commands:
-        if isinstance(command, kernel_commands.Until):
-            yield command.flag
-        if not isinstance(command, (KernelStep, Guard)):
-            yield from _flags_of(command.commands)

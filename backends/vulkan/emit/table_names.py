@@ -1,0 +1,82 @@
+"""The names of what a program's table holds besides its arrays: constants of the emitter's own, and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS
+from lavax.passes.kernels import commands as kernel_commands
+from lavax.passes.kernels.commands import Guard
+from lavax.passes.kernels.kernel import Kernel, KernelStep
+from lavax.passes.schedule.merge import merge_key
+
+
+def is_merged(step: KernelStep) -> bool:
+    """Whether its kernels are the same flat map, of whatever extents."""
+    return len(step.kernels) > 1 and not step.abreast and merge_key(step.kernel) is not None
+
+
+def moves(step: KernelStep, views: Mapping[str, kernel_commands.View]) -> bool:
+    return any(name in views for part in (*step.reads, *step.writes) for name in part)
+
+
+def counts_of(guard: str) -> str:
+    return f"{guard}.counts"
+
+
+def groups_of(guard: str) -> str:
+    return f"{guard}.groups"
+
+
+def rest_of(step: str, number: int) -> str:
+    return f"{step}.{number}.rest"
+
+
+def rest_before(step: str, number: int) -> str:
+    """The same for the launch that must run before a kernel's own."""
+    return f"{step}.{number}.before.rest"
+
+
+def slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
+    """The number of slots of arrays and of the counters with which they move."""
+    count = 0
+    for name in names:
+        count += 1
+        while name in views:
+            count, name = count + 1, views[name].buffer
+    return count
+
+
+def names_of_constants(
+    commands: Sequence[kernel_commands.Command],
+    views: Mapping[str, kernel_commands.View],
+    lifted: bool,
+    given: Collection[Kernel],
+) -> Iterator[str]:
+    """The names of the plan's constants: tables of merged kernels and guards, and words beyond push constants."""
+    for command in commands:
+        if isinstance(command, KernelStep):
+            if len(command.kernels) > 1 and not moves(command, views):
+                yield command.name
+            if is_merged(command) and not moves(command, views):
+                continue
+            for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
+                has_words = lifted or command.kernels[number] in given
+                if has_words or slot_count(chain(*arrays), views) + SPARE_WORDS > REST_WORD:
+                    yield rest_of(command.name, number)
+                    if command.kernels[number].kind == "routine":
+                        yield rest_before(command.name, number)
+        elif isinstance(command, Guard):
+            yield from (counts_of(command.name), groups_of(command.name))
+        else:
+            yield from names_of_constants(command.commands, views, lifted, given)
+
+
+def flags_of(commands: Sequence[kernel_commands.Command]) -> Iterator[str]:
+    """The flags that end loops, which the host reads."""
+    for command in commands:
+        if isinstance(command, kernel_commands.Until):
+            yield command.flag
+        if not isinstance(command, (KernelStep, Guard)):
+            yield from flags_of(command.commands)
