@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax import lax
 from lavax.onnx.operators.elementwise import unsupported_type
 from lavax.onnx.operators.operator import Call, Operator, device_dtype
 from lavax.onnx.reading.tensors import numpy_dtype
@@ -27,29 +28,17 @@ def _dft(call: Call, x: Any, length: Any = None, axis: Any = None) -> Any:
 
 
 def transformed(x: Any, count: int, inverse: bool, onesided: bool) -> Any:
-    """The transform of `x` [.., time, 1 or 2] over `count` steps, as products with matrices of cosines and sines."""
-    read = count // 2 + 1 if inverse and onesided else count
-    x = x[..., :read, :]
-    missing = read - x.shape[-2]
-    if missing > 0:
-        x = lnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, missing), (0, 0)])
-    made = count // 2 + 1 if onesided and not inverse else count
-    # The product of step and frequency is reduced before it becomes an angle: it stays exact for long signals.
-    angles = 2 * np.pi / count * (np.outer(np.arange(read), np.arange(made)) % count)
-    scale = np.full((read, 1), 1 / count if inverse else 1.0)
-    if inverse and onesided:  # the frequencies that are left out are those that are there, mirrored
-        scale[1 : (count + 1) // 2] *= 2
-    cos, sin = ((part(angles) * scale).astype(x.dtype) for part in (np.cos, np.sin))
-    turn = 1 if inverse else -1
-    real = x[..., 0]
-    imaginary = x[..., 1] if x.shape[-1] == 2 else None
-    found_real, found_imaginary = real @ cos, turn * (real @ sin)
-    if imaginary is not None:
-        found_real = found_real - turn * (imaginary @ sin)
-        found_imaginary = found_imaginary + imaginary @ cos
+    """The transform of `x` [.., time, 1 or 2] over `count` steps."""
+    wide = x.astype(lnp.promote_types(x.dtype, "float32"))
+    numbers = wide[..., 0] if x.shape[-1] == 1 else lax.complex(wide[..., 0], wide[..., 1])
     if inverse and onesided:
-        return lnp.expand_dims(found_real, -1)
-    return lnp.stack([found_real, found_imaginary], axis=-1)
+        found = lnp.fft.irfft(numbers, count)
+        return lnp.expand_dims(found, -1).astype(x.dtype)
+    if onesided:
+        found = lnp.fft.rfft(numbers.real, count)
+    else:
+        found = (lnp.fft.ifft if inverse else lnp.fft.fft)(numbers, count)
+    return lnp.stack([found.real, found.imag], axis=-1).astype(x.dtype)
 
 
 def _stft(call: Call, signal: Any, step: Any, window: Any = None, length: Any = None) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from lavax.base.config import VERSION
 from lavax.ir.graph import Graph
 from lavax.onnx.reading.package import onnx_package
-from lavax.onnx.writing import attention, contraction, control_flow, elementwise, indexing, movement, reduction
+from lavax.onnx.writing import attention, contraction, control_flow, elementwise, fourier, indexing, movement, reduction
 from lavax.onnx.writing.portable import portable
 from lavax.onnx.writing.writer import File, Rule, Writer, described
 from lavax.tracer.compiled.export import export
@@ -26,6 +26,7 @@ RULES: dict[str, Rule] = {
     **contraction.RULES,
     **control_flow.RULES,
     **elementwise.RULES,
+    **fourier.RULES,
     **indexing.RULES,
     **movement.RULES,
     **reduction.RULES,
