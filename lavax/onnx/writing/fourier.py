@@ -1,4 +1,4 @@
-"""How Fourier transforms are written: numbers whose parts lie side by side along the last axis, as the DFT takes them."""
+"""How Fourier transforms are written: the parts of numbers lie side by side along the last axis, as for the DFT."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node
