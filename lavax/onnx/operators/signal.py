@@ -29,16 +29,16 @@ def _dft(call: Call, x: Any, length: Any = None, axis: Any = None) -> Any:
 
 def transformed(x: Any, count: int, inverse: bool, onesided: bool) -> Any:
     """The transform of `x` [.., time, 1 or 2] over `count` steps."""
-    wide = x.astype(lnp.promote_types(x.dtype, "float32"))
-    numbers = wide[..., 0] if x.shape[-1] == 1 else lax.complex(wide[..., 0], wide[..., 1])
+    wide: Any = x.astype(lnp.promote_types(x.dtype, "float32"))
+    numbers: Any = wide[..., 0] if x.shape[-1] == 1 else lax.complex(wide[..., 0], wide[..., 1])
     if inverse and onesided:
-        found = lnp.fft.irfft(numbers, count)
-        return lnp.expand_dims(found, -1).astype(x.dtype)
+        return lnp.astype(lnp.expand_dims(lnp.fft.irfft(numbers, count), -1), x.dtype)
+    found: Any
     if onesided:
         found = lnp.fft.rfft(numbers.real, count)
     else:
         found = (lnp.fft.ifft if inverse else lnp.fft.fft)(numbers, count)
-    return lnp.stack([found.real, found.imag], axis=-1).astype(x.dtype)
+    return lnp.astype(lnp.stack([found.real, found.imag], axis=-1), x.dtype)
 
 
 def _stft(call: Call, signal: Any, step: Any, window: Any = None, length: Any = None) -> Any:
