@@ -17,7 +17,8 @@ from lavax.onnx.library import Library
 from lavax.onnx.needs import Needs
 from lavax.onnx.operators.operator import as_array, on_device
 from lavax.onnx.reading.graph import Graph, Input
-from lavax.onnx.reading.parsing import broken_rule, model_of, modern, parsed
+from lavax.onnx.reading.modernizing import modern
+from lavax.onnx.reading.parsing import broken_rule, model_of, parsed
 from lavax.passes.reports import Profile
 from lavax.tracer.compiled.compile import CompiledFunction, compile
 from lavax.tracer.compiled.lowered import Lowered

@@ -17,6 +17,7 @@ from lavax.onnx.operators import (
     quantized,
     recurrent,
     reductions,
+    regions,
     resize,
     sampling,
     sequences,
@@ -48,7 +49,7 @@ FAMILIES = {
     "Signals": signal.OPERATORS,
     "Losses": losses.OPERATORS,
     "Chance": chance.OPERATORS,
-    "Detection": detection.OPERATORS,
+    "Detection": detection.OPERATORS + regions.OPERATORS,
     "com.microsoft": (
         fused.OPERATORS + microsoft_attention.OPERATORS + arrays.OPERATORS + microsoft_quantized.OPERATORS
     ),

@@ -19,9 +19,9 @@ def _slice(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: 
         if step == 0:
             raise call.error("a step is 0")
         extent = x.shape[axis]
-        # An end before the first element, when going backwards, is not counted from the other side.
+        # Going backwards, what lies before the first element is not counted from the other side.
         stop = None if step < 0 and end < -extent else end
-        cut[axis] = slice(start, stop, step)
+        cut[axis] = slice(max(start, -extent) if step < 0 else start, stop, step)
     return x[tuple(cut)]
 
 

@@ -172,7 +172,7 @@ def device_dtype(dtype: np.dtype) -> Any:
 
 def converted(value: Any, dtype: Any) -> Any:
     """A value in another dtype."""
-    return value.astype(dtype) if isinstance(value, np.ndarray) else cast(lift(value), dtype_of(dtype))
+    return value.astype(dtype) if isinstance(value, (np.ndarray, np.generic)) else cast(lift(value), dtype_of(dtype))
 
 
 def subgraph(call: Call, name: str) -> Graph:

@@ -27,8 +27,14 @@ _ACTIVATIONS: dict[str, tuple[Callable[[Any, float, float], Any], float, float]]
 }
 
 
+_GATES = 2  # the activations of gates and candidates, before that of the cell
+
+
 def _activations(call: Call, direction: int, default: tuple[str, ...]) -> list[Activation]:
-    """The activations of a direction; each takes its alpha and beta from the lists, if it has any."""
+    """The activations of a direction; each takes its alpha and beta from the lists, if it has any.
+
+    `clip` bounds what enters the gates. A cell, which the third activation gets, is not bounded, as in onnxruntime.
+    """
     count = len(default)
     directions = 2 if call.direction == "bidirectional" else 1
     names = call.activations or default * directions
@@ -41,7 +47,8 @@ def _activations(call: Call, direction: int, default: tuple[str, ...]) -> list[A
         if betas and (beta or name.lower() == "affine"):
             beta = betas.pop(0)
         if number // count == direction:
-            found.append(_clipped(function, alpha, beta, call.clip))
+            limit = call.clip if number % count < _GATES else None
+            found.append(_clipped(function, alpha, beta, limit))
     return found
 
 

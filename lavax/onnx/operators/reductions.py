@@ -77,8 +77,8 @@ def _log_sum_exp(call: Call, x: Any, axes: tuple[int, ...], keepdims: bool) -> A
         return x
     if call.is_known:
         reduce: Any = np.logaddexp.reduce
-        return reduce(x, axis=axes, keepdims=keepdims)
-    return nn.logsumexp(x, axis=axes, keepdims=keepdims)
+        return converted(reduce(x, axis=axes, keepdims=keepdims), x.dtype)
+    return converted(nn.logsumexp(x, axis=axes, keepdims=keepdims), x.dtype)
 
 
 def _arg(name: str) -> Callable[..., Any]:

@@ -8,12 +8,14 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.onnx.operators.operator import Call, Operator, converted
+from lavax.onnx.reading.modernizing import FIRST_NEAREST
 
-_ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
+_ROUNDINGS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+    "round_prefer_floor": lambda x, scale: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x, scale: np.floor(x + 0.5),
+    "floor": lambda x, scale: np.floor(x),
+    "ceil": lambda x, scale: np.ceil(x),
+    FIRST_NEAREST: lambda x, scale: np.ceil(x) if scale < 1 else np.floor(x),
 }
 
 
@@ -37,7 +39,7 @@ def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any 
             outside = outside | beyond.reshape([-1 if k == axis else 1 for k in range(x.ndim)])
     if outside is not False and outside.any():
         made = lnp.where(outside, call.extrapolation_value, made)
-    if call.mode != "nearest" and x.dtype.kind in "iu":
+    if call.antialias and x.dtype.kind in "iu":
         made = lnp.round(made)
     return converted(made, x.dtype)
 
@@ -61,16 +63,16 @@ def _extents(call: Call, x: Any, axes: tuple[int, ...], scales: Any, sizes: Any)
 
 
 def _places(call: Call, old: int, new: int, scale: float, bounds: tuple[float, float]) -> np.ndarray:
-    """Where each element of the result lies in the input."""
-    at = np.arange(new, dtype=np.float64)
-    length = scale * old  # not rounded
+    """Where each element of the result lies in the input, in 32 bits: halves are met as other runtimes meet them."""
+    at, scale = np.arange(new, dtype=np.float32), np.float32(scale)
+    length = scale * np.float32(old)  # not rounded
     mode = call.coordinate_transformation_mode
     if mode == "asymmetric":
         return at / scale
     if mode == "align_corners":
         return np.zeros(new) if length == 1 or new == 1 else at * (old - 1) / (length - 1)
     if mode == "pytorch_half_pixel":
-        return (at + 0.5) / scale - 0.5 if length > 1 else np.zeros(new)
+        return (at + 0.5) / scale - 0.5 if new > 1 else np.zeros(new)
     if mode == "half_pixel_symmetric":
         adjustment = new / length
         return old / 2 * (1 - adjustment) + (at + 0.5) / scale - 0.5
@@ -95,7 +97,7 @@ def _cubic(t: np.ndarray, a: float) -> np.ndarray:
 def _taps(call: Call, places: np.ndarray, extent: int, scale: float) -> tuple[np.ndarray, np.ndarray | None]:
     """The elements [result, taps] that each element of the result is made of, and their weights."""
     if call.mode == "nearest":
-        index = _ROUNDINGS[call.nearest_mode](places)
+        index = _ROUNDINGS[call.nearest_mode](places, scale)
         return np.clip(index, 0, extent - 1)[:, None].astype(np.int64), None
     radius = 1 if call.mode == "linear" else 2
     narrow = min(scale, 1.0) if call.antialias else 1.0

@@ -1,11 +1,9 @@
-"""Operators that read images between pixels: GridSample, RoiAlign, AffineGrid."""
+"""Operators that read images between pixels: GridSample, and what shares its taps."""
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 import lavax.numpy as lnp
 from lavax.onnx.operators.operator import Call, Operator, converted
@@ -97,51 +95,6 @@ def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
     return sampled(x, places, cubic_taps(-0.75) if mode == "cubic" else None, outside).astype(x.dtype)
 
 
-def _roi_align(call: Call, x: Any, rois: Any, batch_indices: Any) -> Any:
-    """He et al. 2017: the mean or maximum of bilinear samples in each bin of a region."""
-    half = 0.5 if call.coordinate_transformation_mode == "half_pixel" else 0.0
-    bins = (call.output_height, call.output_width)
-    images = lnp.take(x, batch_indices, axis=0)
-    if not call.sampling_ratio:
-        raise call.error("sampling_ratio 0 makes the number of samples depend on the regions; give a number")
-    count, places = call.sampling_ratio, []
-    for axis in range(2):
-        start = rois[:, 1 - axis] * call.spatial_scale - half
-        end = rois[:, 3 - axis] * call.spatial_scale - half
-        length = end - start if half else lnp.maximum(end - start, 1)
-        steps = (np.arange(bins[axis] * count, dtype=np.float32) + 0.5) / count
-        places.append(start[:, None] + steps[None] * (length / bins[axis])[:, None])
-    rows, columns = places
-    shape = (rows.shape[0], rows.shape[1], columns.shape[1])
-    at = [lnp.broadcast_to(rows[:, :, None], shape), lnp.broadcast_to(columns[:, None, :], shape)]
-    inside: Any = True
-    clipped = []
-    for place, extent in zip(at, x.shape[2:], strict=True):
-        inside = inside & (place >= -1) & (place <= extent)
-        clipped.append(lnp.clip(place, 0, extent - 1))
-    split = (x.shape[1], bins[0], count, bins[1], count)
-    shown = lnp.expand_dims(inside, 1)
-    if call.mode == "avg":
-        found = lnp.where(shown, sampled(images, clipped, None, lambda p, e: lnp.clip(p, 0, e - 1)), 0)
-        return lnp.mean(found.reshape(shape[0], *split), axis=(3, 5))
-    # The maximum is over the weighted pixels of all samples, not over the samples.
-    starts = [lnp.floor(place) for place in clipped]
-    terms = []
-    for chosen in itertools.product(*(linear_taps(p - s) for p, s in zip(clipped, starts, strict=True))):
-        weight = lnp.expand_dims(chosen[0][1] * chosen[1][1], 1)
-        terms.append(weight * read_at(images, [s + offset for s, (offset, _) in zip(starts, chosen, strict=True)],
-                                      lambda p, e: lnp.clip(p, 0, e - 1)))
-    most = lnp.where(shown, lnp.max(lnp.stack(terms), axis=0), 0)
-    return lnp.max(most.reshape(shape[0], *split), axis=(3, 5))
-
-
 OPERATORS = (
     Operator("GridSample", _grid_sample, {"align_corners": 0, "mode": "linear", "padding_mode": "zeros"}),
-    Operator(
-        "RoiAlign", _roi_align,
-        {
-            "coordinate_transformation_mode": "half_pixel", "mode": "avg", "output_height": 1, "output_width": 1,
-            "sampling_ratio": 0, "spatial_scale": 1.0,
-        }, lacking="sampling_ratio 0",
-    ),
-)  # fmt: skip
+)

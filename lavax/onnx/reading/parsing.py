@@ -15,12 +15,11 @@ from lavax.onnx.reading.package import onnx_package
 from lavax.onnx.reading.tensors import array_of, dense, numpy_dtype
 
 DEEPEST = 24  # graphs within graphs
-OLDEST = 13  # models of older opsets are converted to this one
-_FIRST_CHOICE = 11  # the opset from which on Resize says where its elements lie
 _POINTER = b"version https://git-lfs"
 _LARGEST_CHECKED = 1 << 28  # bytes; the package's checker copies the model
-# Runtimes let the rank of an input or output be unknown; and they have operators of their own without a domain.
-_TOLERATED = ("Field 'shape' of 'type' is required", "No Op registered for")
+# Runtimes let the rank of an input or output be unknown; they have operators of their own without a domain; and an
+# operator that a later opset replaced still has its meaning.
+_TOLERATED = ("Field 'shape' of 'type' is required", "No Op registered for", "is deprecated in domain_version of")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,33 +62,6 @@ def broken_rule(model: Any) -> str | None:
         is_tolerated = any(text in str(error) for text in _TOLERATED)
         return None if is_tolerated else f"onnx.load: the model breaks a rule of ONNX: {error}"
     return None
-
-
-def modern(model: Any) -> Any:
-    """The model in opset 13 or newer: older ones are converted by the onnx package. Raises ONNXError."""
-    opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), None)
-    if opset is None or opset >= OLDEST:
-        return model
-    import onnx.version_converter  # rarely needed
-
-    try:
-        converted = onnx.version_converter.convert_version(model, OLDEST)
-    except Exception as error:
-        raise ONNXError(
-            f"onnx.load: the model has opset {opset}; the onnx package could not convert it to {OLDEST}: {error}"
-        ) from None
-    if opset < _FIRST_CHOICE:
-        _keep_places(converted.graph)
-    return converted
-
-
-def _keep_places(graph: Any) -> None:
-    """Before Resize had a choice, elements began at multiples of the scale, which the converter does not write down."""
-    for node in graph.node:
-        if node.op_type == "Resize" and not any(entry.name.startswith("coordinate") for entry in node.attribute):
-            make = onnx_package().helper.make_attribute
-            node.attribute.append(make("coordinate_transformation_mode", "asymmetric"))
-            node.attribute.append(make("nearest_mode", "floor"))
 
 
 def _has_external_data(model: Any) -> bool:
