@@ -52,10 +52,11 @@ FUNCTION = Domain("a function on the host", lambda value: isinstance(value, Host
 
 # By the name of the attribute, which means one thing in all operations but those in the next table.
 DOMAINS: dict[str, Domain] = {
-    **dict.fromkeys(("across", "biased", "complete", "empty", "lower", "masked", "nonpositive", "relative"), FLAG),
-    **dict.fromkeys(("reverse", "right", "rounded", "transposed", "unit_diagonal", "vectors"), FLAG),
+    **dict.fromkeys(("across", "biased", "by_place", "complete", "empty", "lower", "masked", "nonpositive"), FLAG),
+    **dict.fromkeys(("relative", "reverse", "right", "rounded", "transposed", "unit_diagonal", "vectors"), FLAG),
     **dict.fromkeys(("lowest", "highest"), INTEGER),
-    **dict.fromkeys(("arguments", "axis", "carries", "index", "length", "sequences", "shift", "size", "word"), COUNT),
+    **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "sequences", "shift"), COUNT),
+    **dict.fromkeys(("size", "word"), COUNT),
     **dict.fromkeys(("bits", "block", "chunk", "run", "sweeps", "tile"), POSITIVE),
     **dict.fromkeys(("fill", "scale"), REAL),
     "value": NUMBER,

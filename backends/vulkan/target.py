@@ -13,6 +13,7 @@ from lavax.backends.vulkan.emit.attention.scores import (
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.fourier.choose import steps_of
+from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
@@ -43,7 +44,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         products=_products(profile),
         attention=_attention(profile, for_scores),
         rows=_rows(profile),
-        sorting=Sorting(moves_pairs=profile.int64),
+        sorting=Sorting(profile.int64, selects_rows=is_one_subgroup(profile, profile.subgroup_size)),
         scatters=_SCATTERS_ON_CPU if profile.kind == "cpu" else Scatters(),
         transforms=Transforms(steps=lambda points, across: steps_of(points, across, profile)),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),

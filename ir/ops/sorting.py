@@ -26,6 +26,13 @@ def _infer_sort_order(operands: Sequence[TensorType], attrs: Attributes, declare
     return _infer_sort(operands, attrs, declared).with_dtype(int32)
 
 
+def _infer_top_order(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    operand, axis, count = _infer_sort(operands, attrs, None), attrs["axis"], attrs["count"]
+    if not 0 <= count <= operand.shape[axis]:
+        raise ShapeError(f"top_order: axis {axis} of {operand} does not have {count} elements")
+    return operand.with_shape((*operand.shape[:axis], count, *operand.shape[axis + 1 :])).with_dtype(int32)
+
+
 def _infer_unsort(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     x, order = operands
     if order != _infer_sort_order((x,), attrs, None):
@@ -52,6 +59,15 @@ def _evaluate_sort_order(
     return np.argsort(arrays[0], axis=attrs["axis"], kind="stable").astype(dtype)
 
 
+def _evaluate_top_order(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    (x,), axis = arrays, attrs["axis"]
+    backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    order = x.shape[axis] - 1 - np.flip(backwards, axis)
+    return np.take(order, np.arange(attrs["count"]), axis).astype(dtype)
+
+
 def _evaluate_unsort(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
     x, order = arrays
     result = np.zeros(type.shape, dtype)
@@ -72,6 +88,8 @@ def _evaluate_search_sorted(
 define(Operation("sort", "routine", _infer_sort, _evaluate_sort, ("axis",)))
 # The positions in the operand of the sorted elements; equal elements keep their order.
 define(Operation("sort_order", "routine", _infer_sort_order, _evaluate_sort_order, ("axis",)))
+# The positions in the operand of the `count` greatest elements, greatest first; equal elements keep their order.
+define(Operation("top_order", "routine", _infer_top_order, _evaluate_top_order, ("axis", "count")))
 # The inverse of taking elements in an order along an axis: element i goes to position order[…,i,…]. The order has each
 # position once.
 define(Operation("unsort", "routine", _infer_unsort, _evaluate_unsort, ("axis",)))

@@ -72,6 +72,7 @@ RULES: dict[str, BatchRule] = {
     **{name: shifting(axis=_axis) for name in CUMULATIVE},
     "sort": shifting(axis=_axis),
     "sort_order": shifting(axis=_axis),
+    "top_order": shifting(axis=_axis),
     "unsort": shifting(axis=_axis),
     "search_sorted": shifting(),
     **{op: shifting() for op in ATTENTION if op not in names_of_family("lowered")},

@@ -171,5 +171,6 @@ RULES: dict[str, Rule] = {
     "search_sorted": _with_node(ordering.search_sorted),
     "sort": _with_node(ordering.sort),
     "sort_order": _with_node(ordering.sort_order),
+    "top_order": _with_node(ordering.top_order),
     "unsort": _with_node(ordering.unsort),
 }

@@ -15,6 +15,7 @@ from lavax.passes.build.builder import (
     build,
     cast,
     concatenate,
+    flip,
     gather,
     iota,
     reduce,
@@ -22,6 +23,7 @@ from lavax.passes.build.builder import (
     splat,
     where,
 )
+from lavax.passes.build.orders import first_of_falling
 from lavax.passes.complex_parts.parts import Parts, Real, Truth, parts
 
 
@@ -90,6 +92,11 @@ def _taken(x: Node, order: Node, axis: int) -> Node:
 
 def sort_order(node: Node, z: Parts) -> Node:
     return _order(z, node.attrs["axis"])
+
+
+def top_order(node: Node, z: Parts) -> Node:
+    axis = node.attrs["axis"]
+    return first_of_falling(_order(parts(*(flip(part, (axis,)) for part in z.nodes)), axis), axis, node.shape[axis])
 
 
 def sort(node: Node, z: Parts) -> Parts:

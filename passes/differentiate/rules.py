@@ -85,6 +85,7 @@ NOT_DIFFERENTIABLE = names_of_family("lowered") | frozenset(
         "sort_order",
         "stop_gradient",
         "threefry",
+        "top_order",
         "truncate",
         "unit_root",
         "xor",

@@ -17,6 +17,7 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
     **{op: tuple(range(len(names))) for op, names in ATTENTION.items()},
     "merge_runs": (0, 1),
     "search_sorted": (0,),
+    "select_greatest": (0,),
     "sort_runs": (0,),
     "triangular_solve": (0,),
 }

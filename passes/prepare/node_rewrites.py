@@ -18,6 +18,7 @@ from lavax.passes.prepare.decompose.few_queries import prepare_attention
 from lavax.passes.prepare.decompose.fourier import RULES as FOURIER
 from lavax.passes.prepare.decompose.joining import MOST_JOINED, joined
 from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
+from lavax.passes.prepare.decompose.selection import RULES as SELECTION
 from lavax.passes.prepare.decompose.sorting import RULES as SORTING
 from lavax.passes.prepare.products import prepare_product
 from lavax.passes.prepare.reductions import prepare_position, prepare_reduction
@@ -55,6 +56,7 @@ BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     **FOURIER,
     **PARTS,
     **SCATTER,
+    **SELECTION,
     **SORTING,
 }
 

@@ -180,6 +180,8 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "move_by_digit": _of_operand,
     "sort": _of_sort,
     "sort_order": _of_sort,
+    "top_order": _of_operand,
+    "select_greatest": _of_operand,
     "sort_runs": _of_runs,
     "merge_runs": _of_runs,
     "search_sorted": _of_search,

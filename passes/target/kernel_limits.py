@@ -54,6 +54,19 @@ class RadixSortKernels:
     enough_tiles: int = 1 << 5  # tiles are shorter if a row has fewer
 
 
+@dataclass(frozen=True)
+class Selection:
+    """Rows whose greatest elements one subgroup selects.
+
+    Chosen by `python -m benchmarks selection`. Within MAX_LOOP_ITERATIONS: 40 walks of a row of eight lanes.
+    """
+
+    room: int = 256  # elements that are stored and ranked
+    most: int = 128  # elements that are asked for
+    longest_row: int = 1 << 12
+
+
 ATTENTION = AttentionKernels()
 MATRICES = MatrixKernels()
 RADIX_SORT = RadixSortKernels()
+SELECTION = Selection()

@@ -88,6 +88,8 @@ class Sorting:
 
     # Whether radix sort can move keys together with a payload, as integers of 64 bits.
     moves_pairs: bool = True
+    # Whether a subgroup can select the greatest elements of a row.
+    selects_rows: bool = False
 
 
 def _whole(points: int, across: bool) -> Sequence[int]:

@@ -30,6 +30,12 @@ def _sort(op: str, source: Source) -> Node:
     return build(op, x, axis=source.axis_of(x))
 
 
+def _top_order(source: Source) -> Node:
+    x = source.pick(ALL, 1)
+    axis = source.axis_of(x)
+    return build("top_order", x, axis=axis, count=source.number(0, x.shape[axis]))
+
+
 def _unsort(source: Source) -> Node:
     x = source.pick(ALL, 1)
     axis = source.axis_of(x)
@@ -139,6 +145,7 @@ def _attempt(make: Generator, source: Source) -> Node:
 GENERATORS: dict[str, Generator] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_sort, op) for op in ("sort", "sort_order")},
+    "top_order": _top_order,
     "unsort": _unsort,
     "search_sorted": _search_sorted,
     **{op: partial(_attention, op) for op in ATTENTION if OPERATIONS[op].family != "lowered"},

@@ -75,6 +75,31 @@ def _sorting(op: str) -> Iterator[Case]:
         yield case_of(op, f"special-{dtype}", [special], dict(axis=0), special=True)
 
 
+def _top_order() -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        for shape, axis in _lines():
+            values = sample(generator(f"top_order{dtype}{shape}{axis}"), TensorType(shape, dtype))
+            for count in {shape[axis], shape[axis] // 3}:
+                label = f"{TensorType(shape, dtype)}-{axis}-{count}"
+                yield case_of("top_order", label, [values], dict(axis=axis, count=count), special=True)
+        special = np.concatenate([special_values(dtype)] * 7)
+        yield case_of("top_order", f"special-{dtype}", [special], dict(axis=0, count=len(special) // 2), special=True)
+
+
+def _select_greatest() -> Iterator[Case]:
+    for dtype in SAMPLED_DTYPES:
+        if dtype.bits > 32 or dtype.kind == "bool":
+            continue
+        for shape, count in (((1, 5), 5), ((3, 41), 8), ((2, 64), 16), ((2, 1), 1), ((0, 3), 2), ((2, 2, 300), 128)):
+            values = sample(generator(f"select_greatest{dtype}{shape}{count}"), TensorType(shape, dtype))
+            for by_place in (False, True):
+                attrs = dict(count=count, by_place=by_place)
+                yield case_of("select_greatest", f"{TensorType(shape, dtype)}-{count}-{by_place}", [values], attrs)
+        special = np.concatenate([special_values(dtype)] * 7)
+        attrs = dict(count=len(special) // 2, by_place=False)
+        yield case_of("select_greatest", f"special-{dtype}", [special], attrs, special=True)
+
+
 def _unsort() -> Iterator[Case]:
     for dtype in SAMPLED_DTYPES:
         for shape, axis in _lines():
@@ -154,6 +179,8 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_chunks, op) for op in ("chunk_totals", "cumulative_chunks")},
     **{op: partial(_sorting, op) for op in ("sort", "sort_order")},
+    "top_order": _top_order,
+    "select_greatest": _select_greatest,
     "sort_runs": _sort_runs,
     "unsort": _unsort,
     "fourier_step": _fourier_steps,

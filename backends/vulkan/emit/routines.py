@@ -22,6 +22,7 @@ from lavax.backends.vulkan.emit.scatter.segments import emit_fold_runs, emit_joi
 from lavax.backends.vulkan.emit.sort.merge_runs import emit_merge_runs
 from lavax.backends.vulkan.emit.sort.radix_pass import emit_count_digits, emit_move_by_digit
 from lavax.backends.vulkan.emit.sort.search_sorted import emit_search_sorted
+from lavax.backends.vulkan.emit.sort.select_greatest import emit_select_greatest
 from lavax.backends.vulkan.emit.sort.sort_runs import emit_sort_runs
 from lavax.backends.vulkan.emit.sort.unsort import emit_unsort
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -56,6 +57,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "move_by_digit": RoutineEmitter(emit_move_by_digit),
     "qr": RoutineEmitter(emit_qr),
     "search_sorted": RoutineEmitter(emit_search_sorted),
+    "select_greatest": RoutineEmitter(emit_select_greatest),
     "sort_runs": RoutineEmitter(emit_sort_runs),
     "svd": RoutineEmitter(emit_svd),
     "triangular_solve": RoutineEmitter(emit_triangular_solve),

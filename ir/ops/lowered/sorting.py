@@ -23,6 +23,17 @@ def _infer_sort_runs(operands: Sequence[TensorType], attrs: Attributes, declared
     return keys.with_dtype(int32)
 
 
+def _infer_select_greatest(
+    operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None
+) -> TensorType:
+    (keys,), count = operands, attrs["count"]
+    if keys.dtype.bits > 32 or keys.dtype.kind not in ("float", "int", "uint"):
+        raise DtypeError(f"select_greatest: the keys must be numbers of at most 32 bits, got {keys}")
+    if not keys.rank or not 0 < count <= keys.shape[-1]:
+        raise ShapeError(f"select_greatest: no rows of {count} elements or more: {keys}")
+    return keys.with_shape((*keys.shape[:-1], count)).with_dtype(int32)
+
+
 def _infer_merge_runs(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     keys, order = operands
     _check_run("merge_runs", keys, attrs["run"])
@@ -58,6 +69,15 @@ def _evaluate_sort_runs(
         part = slice(start, start + attrs["run"])
         result[..., part] = start + np.argsort(keys[..., part], axis=-1, kind="stable")
     return result
+
+
+def _evaluate_select_greatest(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    (keys,) = arrays
+    backwards = np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    order = keys.shape[-1] - 1 - backwards[..., : attrs["count"]]
+    return (np.sort(order, axis=-1) if attrs["by_place"] else order).astype(dtype)
 
 
 def _evaluate_merge_runs(
@@ -100,6 +120,11 @@ def _evaluate_move_by_digit(
 
 # sort_runs(keys[…,n]): the positions of each row's elements, every `run` of neighbours sorted by itself.
 define(Operation("sort_runs", "lowered", _infer_sort_runs, _evaluate_sort_runs, ("run",)))
+# select_greatest(keys[…,n]): the positions of each row's `count` greatest elements, of equal ones the first; greatest
+# first, or with `by_place` in the order of their positions.
+define(
+    Operation("select_greatest", "lowered", _infer_select_greatest, _evaluate_select_greatest, ("count", "by_place"))
+)
 # merge_runs(keys[…,n], order): given positions in which every `run` is sorted, those in which every 2·run are.
 define(Operation("merge_runs", "lowered", _infer_merge_runs, _evaluate_merge_runs, ("run",)))
 # count_digits(values[…,n]): how many values of each `tile` of neighbours have each digit; a digit is the `bits` bits

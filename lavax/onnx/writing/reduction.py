@@ -152,6 +152,12 @@ def _sort_order(writer: Writer, node: Node) -> str:
     return writer.cast(_sorted(writer, node)[1], node.dtype)
 
 
+def _top_order(writer: Writer, node: Node) -> str:
+    (x,), axis = node.operands, node.attrs["axis"]
+    taken = [_comparable(writer, x), writer.integers([node.shape[axis]])]
+    return writer.cast(writer.add("TopK", taken, 2, axis=axis, largest=1, sorted=1)[1], node.dtype)
+
+
 def _unsort(writer: Writer, node: Node) -> str:
     x, order = (writer.full(operand) for operand in node.operands)
     made: str = writer.add("ScatterElements", [x, order, x], axis=node.attrs["axis"])
@@ -183,5 +189,6 @@ RULES: dict[str, Rule] = {
     "sort": _sort,
     "sort_order": _sort_order,
     "sum": _reduction("ReduceSum"),
+    "top_order": _top_order,
     "unsort": _unsort,
 }

@@ -116,7 +116,7 @@ def _sorted_along(x: Node, order: Node) -> Node:
     return _taken_along(x, order, x.type.rank - 1)
 
 
-def _sorted_rows(x: Node, target: Target) -> Node:
+def sorted_rows(x: Node, target: Target) -> Node:
     """Sorted along the last axis. Floats move with their keys, because keys do not hold the sign of zero."""
     if not uses_radix_sort(x, target) or x.dtype.bits == 64:
         return _sorted_along(x, order_of_rows(x, target))
@@ -128,7 +128,7 @@ def _sorted_rows(x: Node, target: Target) -> Node:
     return cast(build("bitcast", bits, type=wide.type), x.dtype)
 
 
-def _along_last(rule: Callable[[Node, Target], Node]) -> Callable[[Node, Target], Node]:
+def along_last(rule: Callable[[Node, Target], Node]) -> Callable[[Node, Target], Node]:
     """Applies `rule`, which works on the last axis, along the axis of the node."""
 
     def along(node: Node, target: Target) -> Node:
@@ -143,6 +143,6 @@ def _along_last(rule: Callable[[Node, Target], Node]) -> Callable[[Node, Target]
 
 
 RULES: dict[str, Callable[[Node, Target], Node]] = {
-    "sort": _along_last(_sorted_rows),
-    "sort_order": _along_last(order_of_rows),
+    "sort": along_last(sorted_rows),
+    "sort_order": along_last(order_of_rows),
 }

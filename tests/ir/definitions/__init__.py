@@ -33,9 +33,11 @@ from tests.ir.definitions.routines import (
     merge_runs,
     move_by_digit,
     search_sorted,
+    select_greatest,
     sort,
     sort_order,
     sort_runs,
+    top_order,
     unsort,
 )
 
@@ -78,6 +80,8 @@ DEFINITIONS: dict[str, Definition] = {
     "sort": sort,
     "sort_order": sort_order,
     "sort_runs": sort_runs,
+    "top_order": top_order,
+    "select_greatest": select_greatest,
     "unsort": unsort,
     "merge_runs": merge_runs,
     "search_sorted": search_sorted,

@@ -73,6 +73,19 @@ def sort(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorTyp
     return arrays[0][(*place[:axis], sort_order(arrays, attrs, type, place), *place[axis + 1 :])].item()
 
 
+def top_order(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    axis = attrs["axis"]
+    extent = arrays[0].shape[axis]
+    row = [arrays[0][(*place[:axis], k, *place[axis + 1 :])].item() for k in range(extent)]
+    return sorted(range(extent), key=lambda k: rank_key(row[k]), reverse=True)[place[axis]]
+
+
+def select_greatest(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    row = arrays[0][place[:-1]].tolist()
+    chosen = sorted(range(len(row)), key=lambda k: rank_key(row[k]), reverse=True)[: attrs["count"]]
+    return (sorted(chosen) if attrs["by_place"] else chosen)[place[-1]]
+
+
 def unsort(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     axis = attrs["axis"]
     line = [(*place[:axis], k, *place[axis + 1 :]) for k in range(type.shape[axis])]
