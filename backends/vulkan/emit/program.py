@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
+from lavax.backends.vulkan.emit.loop.turns import Place
 from lavax.backends.vulkan.emit.loop.workgroup import emit_workgroup_loop, most_turns, turns_of, work_of_turn
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
@@ -90,15 +91,6 @@ def emit_program(
     return _Emission(program, profile, lifted, choice).plan()
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where an array begins: a slot, and per loop it moves with, the counter's slot and the bytes per iteration."""
-
-    slot: int
-    counters: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-
-
 class _Emission:
     """The state of making one plan."""
 
@@ -141,14 +133,15 @@ class _Emission:
         donor = self.program.donors.get(name)
         return None if donor is None else self.arguments.index(donor)
 
-    def _place(self, name: str) -> _Place:
+    def _place(self, name: str) -> Place:
         view = self.program.views.get(name)
         if view is None:
-            return _Place(self.slots[name])
+            return Place(self.slots[name], self.program.sizes[name])
         base = self._place(view.buffer)
-        return _Place(base.slot, (*base.counters, self.slots[view.counter]), (*base.strides, view.stride))
+        moving = (*base.counters, self.slots[view.counter]), (*base.strides, view.stride)
+        return Place(base.slot, base.nbytes, *moving)
 
-    def _position(self, place: _Place) -> int:
+    def _position(self, place: Place) -> int:
         return self._positions.setdefault(place.slot, len(self.slots) + len(self._positions))
 
     def _strided_contracts(self) -> dict[Kernel, Launch]:
@@ -207,8 +200,8 @@ class _Emission:
         parts: list[Command] = [RepeatDispatches(whole, (dispatch(most),)) if whole > 1 else dispatch(most)]
         return [*parts, dispatch(rest)] if rest else parts
 
-    def _within(self, step: KernelStep, number: int) -> tuple[Launch, tuple[int, ...]]:
-        """The launch and slots of a step's kernel as part of a workgroup's loop, which reads by address."""
+    def _within(self, step: KernelStep, number: int) -> tuple[Launch, list[Place]]:
+        """The launch of a step's kernel as part of a workgroup's loop, which reads by address, and its arrays."""
         _refuse_missing(step, self.profile)
         kernel, names = step.kernels[number], (*step.reads[number], *step.writes[number])
         places = [self._place(name) for name in names]
@@ -216,7 +209,7 @@ class _Emission:
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
         kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
         launch = _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
-        return launch, (*(place.slot for place in places), *(slot for place in places for slot in place.counters))
+        return launch, places
 
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
         """The guard's own dispatch, and those under it, which read their numbers of workgroups from its table."""
@@ -271,7 +264,7 @@ class _Emission:
             dispatch = self._dispatch(launch, slots, rest, later, step.name)
             yield replace(dispatch, seen=part.seen if launch.by_descriptor else None, work=work)
 
-    def _part(self, kernel: Kernel, places: Sequence[_Place]) -> tuple[Part, Hashable | None]:
+    def _part(self, kernel: Kernel, places: Sequence[Place]) -> tuple[Part, Hashable | None]:
         """A kernel's launch and slots, and a key that is equal for kernels of the same code."""
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
@@ -291,7 +284,7 @@ class _Emission:
         described = [self._position(place) for place in ordered[: launch.by_descriptor]]
         return Part(launch, (*described, *seen[launch.by_descriptor :], *counters, *positions), seen), key
 
-    def _abreast(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Dispatch | None:
+    def _abreast(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[Place]]]) -> Dispatch | None:
         """Kernels side by side in one dispatch; None if they must be dispatched one by one."""
         launches = []
         for number, (kernel, _) in enumerate(parts):
@@ -306,7 +299,7 @@ class _Emission:
         dispatch = Dispatch(self._suited(whole.shader), slots, (), whole.groups, step.barrier, step.name)
         return replace(dispatch, work=self._work(step, *range(len(parts))))
 
-    def _same_shader(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Dispatch | None:
+    def _same_shader(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[Place]]]) -> Dispatch | None:
         """Kernels that one shader serves in one dispatch; None if these need several."""
         if not all(kernel.kind == step.kernel.kind for kernel, _ in parts) or self.lifted:
             return None
@@ -330,7 +323,7 @@ class _Emission:
         seen = tuple(DispatchPart(part.seen, part.groups) for part in parts) if shader.bindings else ()
         return Dispatch(shader, own, whole.words, whole.groups, step.barrier, step.name, parts=seen)
 
-    def _merged(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[_Place]]]) -> Iterator[Dispatch]:
+    def _merged(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[Place]]]) -> Iterator[Dispatch]:
         """Flat maps of one form: those that descriptors suit share a shader, and one dispatch serves all others."""
         suited = [suits_descriptors(kernel, self.profile) for kernel, _ in parts]
         apart = [part for part, is_suited in enumerate(suited) if is_suited]

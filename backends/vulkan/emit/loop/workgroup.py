@@ -8,16 +8,16 @@ they are, and counters that move them are in memory. So a long loop can be cut a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Union
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
+from lavax.backends.vulkan.emit.loop.handing_on import hand_on
+from lavax.backends.vulkan.emit.loop.turns import Member, Place, Turn, Turns, kernel_of, members_of
+from lavax.backends.vulkan.emit.loop.writing import TurnsWriter
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
-from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.fuse.lane_loops import LANE_LOOPS, iterations_of
@@ -38,34 +38,12 @@ class WorkgroupLoops:
 WORKGROUP_LOOPS = WorkgroupLoops()
 
 
-@dataclass(frozen=True)
-class Member:
-    """A kernel of a turn: its shader with its slots, whether it waits for what was written before, and its cost."""
-
-    launch: Launch
-    slots: tuple[int, ...]
-    barrier: bool
-    iterations: int
-    work: Work
-
-
-@dataclass(frozen=True)
-class Turns:
-    """What a loop runs in each of its turns."""
-
-    count: int
-    members: tuple[Turn, ...]
-
-
-Turn = Union[Member, Turns]  # noqa: UP007  # a name of a class that uses it
-# The launch of one of a step's kernels, without descriptors, and its slots; and the work of that kernel.
-Emit = Callable[[KernelStep, int], tuple[Launch, tuple[int, ...]]]
+# The launch of one of a step's kernels, without descriptors, and where its arrays are; and the work of that kernel.
+Emit = Callable[[KernelStep, int], tuple[Launch, Sequence[Place]]]
 Weigh = Callable[[KernelStep, int], Work]
 _WAIT = ("memoryBarrierBuffer();", "barrier();")
 # On CPU drivers a barrier of a workgroup leaves the shader and comes back to it; a subgroup runs as one.
 _WAIT_OF_SUBGROUP = ("subgroupBarrier();",)
-_WORD = re.compile(r"\bwords\[(\d+)\]")
-_ADDRESS = re.compile(r"table\.address\[words\[(\d+)\]\]")
 
 
 def _of_contraction(kernel: Kernel) -> int:
@@ -121,13 +99,26 @@ def _members(command: Command, emit: Emit, weigh: Weigh) -> list[Turn] | None:
         work = weigh(command, number)
         if kernel.kind not in _ITERATIONS or work.operations + work.nbytes > WORKGROUP_LOOPS.work * _inside(kernel):
             return None
-        launch, slots = emit(command, number)
-        groups = prod(launch.groups)
-        if not _is_plain(launch, len(slots)):
+        launch, places = emit(command, number)
+        member = Member(
+            launch,
+            tuple(places),
+            reads=len(kernel.graph.inputs),
+            is_copy=_is_copy(kernel),
+            barrier=command.barrier and number == 0,
+            iterations=prod(launch.groups) * (1 + _ITERATIONS[kernel.kind](kernel)),
+            work=work,
+        )
+        if not _is_plain(launch, len(member.slots)):
             return None
-        iterations = groups * (1 + _ITERATIONS[kernel.kind](kernel))
-        found.append(Member(launch, slots, command.barrier and number == 0, iterations, work))
+        found.append(member)
     return found
+
+
+def _is_copy(kernel: Kernel) -> bool:
+    """Whether the kernel gives an array on as it is."""
+    nodes, inputs = kernel.graph.nodes, kernel.graph.inputs
+    return kernel.graph.outputs == nodes[:1] and nodes[0].op == "cast" and nodes[0].type == inputs[0].type
 
 
 def _inside(kernel: Kernel) -> int:
@@ -151,7 +142,7 @@ def _is_plain(launch: Launch, slots: int) -> bool:
 
 
 def _fits(turns: Turns) -> bool:
-    members = list(_members_of(turns))
+    members = list(members_of(turns))
     texts = [member.launch.text for member in members if member.launch.text is not None]
     sizes = {text.local_size for text in texts}
     subgroups = {text.subgroup_size for text in texts} - {None}
@@ -164,21 +155,13 @@ def _fits(turns: Turns) -> bool:
     )
 
 
-def _members_of(turns: Turns) -> Iterator[Member]:
-    for member in turns.members:
-        if isinstance(member, Member):
-            yield member
-        else:
-            yield from _members_of(member)
-
-
 def _slots(turns: Turns) -> list[int]:
-    return list(dict.fromkeys(slot for member in _members_of(turns) for slot in member.slots))
+    return list(dict.fromkeys(slot for member in members_of(turns) for slot in member.slots))
 
 
 def _numbers(turns: Turns) -> list[int]:
     """The numbers that shaders get, and the turns of the loops inside."""
-    own = [number for member in _members_of(turns) for number in member.launch.words]
+    own = [number for member in members_of(turns) for number in member.launch.words]
     return list(dict.fromkeys([*own, *_counts(turns)]))
 
 
@@ -192,8 +175,8 @@ def _counts(turns: Turns) -> Iterator[int]:
 def work_of_turn(turns: Turns) -> Work:
     """The work of one turn."""
     operations = nbytes = 0
-    for member in turns.members:
-        times, work = (1, member.work) if isinstance(member, Member) else (member.count, work_of_turn(member))
+    for turn in turns.members:
+        times, work = (turn.count, work_of_turn(turn)) if isinstance(turn, Turns) else (1, kernel_of(turn).work)
         operations, nbytes = operations + times * work.operations, nbytes + times * work.nbytes
     return Work(operations, nbytes)
 
@@ -201,8 +184,8 @@ def work_of_turn(turns: Turns) -> Work:
 def _iterations(turns: Turns) -> int:
     """The iterations of loops in one turn, itself counted."""
     return 1 + sum(
-        member.iterations if isinstance(member, Member) else member.count * _iterations(member)
-        for member in turns.members
+        turn.count * _iterations(turn) if isinstance(turn, Turns) else kernel_of(turn).iterations
+        for turn in turns.members
     )
 
 
@@ -224,61 +207,22 @@ class WorkgroupLoop:
 def emit_workgroup_loop(turns: Turns, profile: DeviceProfile) -> WorkgroupLoop:
     """The shader in which one workgroup runs turns of a loop that `turns_of` found."""
     slots, numbers = _slots(turns), _numbers(turns)
-    texts = [member.launch.text for member in _members_of(turns) if member.launch.text is not None]
+    texts = [member.launch.text for member in members_of(turns) if member.launch.text is not None]
     lanes, rows = texts[0].local_size
     alone = is_one_subgroup(profile, lanes * rows)
     places = {number: place for place, number in enumerate(numbers, len(slots) + 1)}
     wait = _WAIT_OF_SUBGROUP if alone else _WAIT
-    writing = _Writing({slot: place for place, slot in enumerate(slots)}, places, wait)
+    writing = TurnsWriter({slot: place for place, slot in enumerate(slots)}, places, wait)
     lines = [f"address{n} = table.address[words[{n}]];" for n in range(len(slots))]
-    lines += writing.loop(turns, f"int(words[{len(slots)}])")
-    addresses = [f"uint64_t address{n};" for n in range(len(slots))]
+    loop = hand_on(turns) if profile.int64 else turns
+    lines += writing.loop(loop, f"int(words[{len(slots)}])")
     text = ShaderText(
         writing.uses,
         lines,
         texts[0].local_size,
-        [*addresses, *writing.functions],
+        writing.declarations(),
         next((text.subgroup_size for text in texts if text.subgroup_size is not None), lanes * rows if alone else None),
         shuffles=alone or any(text.shuffles for text in texts),
         pragma="".join(dict.fromkeys(text.pragma for text in texts)),
     )
     return WorkgroupLoop(assemble(text), tuple(slots), tuple(numbers))
-
-
-class _Writing:
-    """The state of writing one shader. Slots and numbers have places among its words; `wait` meets the workgroup."""
-
-    def __init__(self, slots: dict[int, int], numbers: dict[int, int], wait: Sequence[str]) -> None:
-        self.slots, self.numbers, self.wait = slots, numbers, wait
-        self.uses, self.functions, self._loops = Uses(), list[str](), 0
-
-    def loop(self, turns: Turns, count: str) -> list[str]:
-        turn = f"turn{self._loops}"
-        self._loops += 1
-        lines = [f"for (int {turn} = 0; {turn} < {count}; ++{turn}) {{"]
-        for member in turns.members:
-            if isinstance(member, Member):
-                inner = self._call(member)
-            else:
-                inner = self.loop(member, f"int(words[{self.numbers[member.count]}])")
-            lines += [f"    {line}" for line in inner]
-        return [*lines, "}"]
-
-    def _call(self, member: Member) -> list[str]:
-        text = member.launch.text
-        assert text is not None, "only kernels whose shader has parts are members"
-        name, groups = f"kernel{len(self.functions)}", prod(member.launch.groups)
-        self.uses.include(text.uses)
-        body = "\n".join(f"    {self._moved(line, member)}" for line in text.main)
-        self.functions.append(f"void {name}(uint group) {{\n{body}\n}}")
-        wait = self.wait if member.barrier else []
-        if groups == 1:
-            return [*wait, f"{name}(0u);"]
-        return [*wait, f"for (uint group = 0u; group < {groups}u; ++group) {name}(group);"]
-
-    def _moved(self, line: str, member: Member) -> str:
-        """A line of a kernel's shader as part of one: addresses are known, workgroups and numbers are others."""
-        line = line.replace(WORKGROUP, "(group)")
-        line = _ADDRESS.sub(lambda found: f"address{self.slots[member.slots[int(found[1])]]}", line)
-        count = len(member.slots)
-        return _WORD.sub(lambda found: f"words[{self.numbers[member.launch.words[int(found[1]) - count]]}]", line)

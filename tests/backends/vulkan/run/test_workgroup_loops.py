@@ -56,6 +56,23 @@ def lanes_inside(x: Any) -> Any:
     return lx.fori_loop(0, 9, lambda i, c: lnp.tanh(inner(c)) - lnp.mean(c), x)
 
 
+def products(turns: int) -> Callable[..., Any]:
+    """What is carried is written aside, and handed on."""
+    return lambda x, w: lx.fori_loop(0, turns, lambda i, c: lnp.sin(c @ w), x)
+
+
+def exchanged(a: Any, w: Any) -> Any:
+    return lx.fori_loop(0, 7, lambda i, c: (c[1] @ w, lnp.cos(c[0] @ w), c[1]), (a, a * 2, a))
+
+
+def products_inside(x: Any, w: Any) -> Any:
+    def turn(c: Any, row: Any) -> Any:
+        c = lx.fori_loop(0, 3, lambda i, t: lnp.tanh(t @ w), c) @ w
+        return c, (c, row * 2)
+
+    return lx.scan(turn, x, lnp.stack([x, x * 2, x * 3]))
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "neighbours": (lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x), (X,)),
     "sums": (lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c * 0.3 + lnp.sum(c) * i / 200), x), (X,)),
@@ -69,6 +86,10 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: lx.fori_loop(0, 12, lambda i, c: (c[0] * 0.5 + c[1][0], c[1] - lnp.max(c[0])), (x, lnp.zeros(3))),
         (X,),
     ),
+    "an even number of products": (products(4), (H, W)),
+    "an odd number of products": (products(5), (H, W)),
+    "carries that are exchanged": (exchanged, (H, W)),
+    "products inside": (products_inside, (H, W)),
     "nested": (nested, (X,)),
     "lanes inside": (lanes_inside, (X,)),
     "gathers": (lambda x, n: lx.fori_loop(0, 12, lambda i, c: c[n] * 0.5 + c, x), (X, np.arange(6)[::-1].astype("i"))),
@@ -132,7 +153,7 @@ def test_other_loops_are_dispatches(name: str) -> None:
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
-@pytest.mark.parametrize("name", ["sums", "products", "reverse", "gradient", "nested", "under a branch"])
+@pytest.mark.parametrize("name", ["sums", "products", "reverse", "gradient", "carries that are exchanged", "nested"])
 @pytest.mark.parametrize("turns", [1, 4, 5])
 def test_long_loops_are_cut_after_any_turn(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     function, arguments = LOOPS[name]
@@ -141,6 +162,19 @@ def test_long_loops_are_cut_after_any_turn(name: str, turns: int, monkeypatch: p
     cut, shaders = agree(lambda *given: function(*given), *arguments)
     assert is_by_workgroup(shaders)
     for one, other in zip(whole, cut, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("name", ["products", "an odd number of products", "products inside"])
+def test_carries_far_apart_are_copied(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, arguments = LOOPS[name]
+    near, shaders = agree(function, *arguments)
+    assert "abs(bytes) < 4294967296l" in shaders
+    monkeypatch.setattr("lavax.backends.vulkan.emit.loop.writing.FARTHEST", 0)
+    far, shaders = agree(lambda *given: function(*given), *arguments)
+    assert "abs(bytes) < 0l" in shaders
+    for one, other in zip(near, far, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

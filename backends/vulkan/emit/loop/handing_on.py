@@ -1,0 +1,72 @@
+"""Carries that turns hand on without a copy.
+
+A body that cannot write what it carries in place writes an array aside, or a row of a stack, which the turn copies to
+the carry at its end. In a loop of one workgroup the places of arrays are variables: the turn hands on the place
+instead, and the loop copies once, at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lavax.backends.vulkan.emit.loop.turns import HandedOn, Member, Turn, Turns, kernel_of, members_of
+from lavax.backends.vulkan.emit.loop.writing import moves_by_words
+
+
+def hand_on(turns: Turns) -> Turns:
+    """The turns with copies at their end handed on, where nothing but the copy writes the carry."""
+    members = [hand_on(turn) if isinstance(turn, Turns) else turn for turn in turns.members]
+    behind: set[int] = set()  # slots that the turn uses after a copy
+    found: list[Turn] = []
+    for place in range(len(members) - 1, -1, -1):
+        turn = members[place]
+        behind_it = set(behind)
+        behind |= {slot for kernel in _kernels(turn) for slot in kernel.slots}
+        can_be = isinstance(turn, Member) and turn.is_copy and _can_be_handed_on(turn, members[:place], behind_it)
+        found.append(HandedOn(turn) if can_be and isinstance(turn, Member) else turn)
+    return Turns(turns.count, tuple(_with_barriers_of_copies(found[::-1])))
+
+
+def _can_be_handed_on(copy: Member, before: Sequence[Turn], behind: set[int]) -> bool:
+    """Whether the turn uses neither array after the copy, writes the source first, and never the target."""
+    source, target = copy.places
+    if source.slot == target.slot or target.counters or {source.slot, target.slot} & behind:
+        return False
+    if not (moves_by_words(source) and moves_by_words(target)):
+        return False
+    earlier = [kernel for turn in before for kernel in _kernels(turn)]
+    if any(place.slot == target.slot for kernel in earlier for place in kernel.written):
+        return False
+    uses = [kernel for kernel in earlier if any(place.slot == source.slot for place in kernel.places)]
+    if not uses or any(place.slot == source.slot for place in uses[0].read):
+        return False
+    # An array must be written whole: what a turn leaves of it would be that of the turn before the last.
+    written = [place for kernel in uses for place in kernel.written if place.slot == source.slot]
+    return all(place.counters == source.counters and place.strides == source.strides for place in written)
+
+
+def _kernels(turn: Turn) -> list[Member]:
+    return list(members_of(turn)) if isinstance(turn, Turns) else [kernel_of(turn)]
+
+
+def _with_barriers_of_copies(turns: Sequence[Turn]) -> list[Turn]:
+    """The turn's parts; what stands behind copies that are handed on waits for all that these waited for."""
+    found: list[Turn] = []
+    waits = False
+    for turn in turns:
+        if isinstance(turn, HandedOn):
+            waits |= turn.copy.barrier
+        elif waits:
+            turn, waits = _waiting(turn), False
+        found.append(turn)
+    return found
+
+
+def _waiting(turn: Member | Turns) -> Turn:
+    """The same; its first kernel waits for all that was written before."""
+    if isinstance(turn, Member):
+        return replace(turn, barrier=True)
+    first, *rest = turn.members
+    assert not isinstance(first, HandedOn), "what is handed on was written before in the turn"
+    return replace(turn, members=(_waiting(first), *rest))

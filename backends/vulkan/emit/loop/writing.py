@@ -1,0 +1,224 @@
+"""The text of a workgroup's loop: a function per kernel, and the loops that call them.
+
+Addresses stay as they are in all turns, since CPU drivers take twice as long to access memory behind an address that
+changes. What moves is the index: by the words from the array's beginning to the row of a counter, or to where a carry
+was handed on to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from lavax.backends.vulkan.emit.loop.turns import HandedOn, Member, Place, Turns
+from lavax.backends.vulkan.glsl.launch import WORKGROUP
+from lavax.backends.vulkan.glsl.uses import Uses
+
+_VECTOR_BYTES = 16
+_WORD_BYTES = 4
+# How far apart two arrays may be, and how long arrays that indices move through, so that 32 bits hold all words.
+FARTHEST = 1 << 32
+_LONGEST = 1 << 31
+_WORD = re.compile(r"\bwords\[(\d+)\]")
+_ADDRESS = re.compile(r"table\.address\[words\[(\d+)\]\]")
+# The accesses that take an index in words, and how they are written with a first word.
+_INDEXED = (
+    (r"\blow_bits\({array}\)", "{first}"),
+    (r"\b(read_four|write_four|read_unaligned_four)\({array}, ", r"\1({array}, {first}, "),
+)
+_FROM_A_WORD = {
+    "read_four": """uvec4 read_four(uint64_t address, int first, int position) {
+    int pair = 2 * position + (first >> 1);
+    return uvec4(unpackUint2x32(U64(address).data[pair]), unpackUint2x32(U64(address).data[pair + 1]));
+}""",
+    "write_four": """void write_four(uint64_t address, int first, int position, uvec4 words) {
+    int pair = 2 * position + (first >> 1);
+    U64(address).data[pair] = packUint2x32(words.xy);
+    U64(address).data[pair + 1] = packUint2x32(words.zw);
+}""",
+    "read_unaligned_four": """uvec4 read_unaligned_four(uint64_t address, int first, int position) {
+    int word = position + first;
+    U32 array = U32(address);
+    return uvec4(array.data[word], array.data[word + 1], array.data[word + 2], array.data[word + 3]);
+}""",
+}
+_BETWEEN = """// The words from one array to another; 0 if an index cannot hold them.
+int words_between(uint64_t from, uint64_t to) {{
+    int64_t bytes = int64_t(to - from);
+    return abs(bytes) < {farthest}l ? int(bytes / {word}) : 0;
+}}"""
+
+_IN_WORDS = (
+    r"\b(?:read_four|write_four|read_unaligned_four)\({array}, {first}, ",
+    r"\b(?:F32|I32|U32)\({array}\)\.data\[[^\[\]]* \+ {first}\]",
+)
+
+
+def moves_by_words(place: Place) -> bool:
+    """Whether an index in words, a multiple of four, reaches all that the array moves through."""
+    return place.nbytes < _LONGEST and all(stride % _VECTOR_BYTES == 0 for stride in place.strides)
+
+
+@dataclass(frozen=True)
+class _Stand:
+    """Where a kernel finds an array: `words` behind an address, of which `moved` are those that a carry is handed on
+    by. Without `by_words` the kernel's shader says where, but for these."""
+
+    address: str
+    words: tuple[str, ...]
+    moved: str = ""
+    by_words: bool = True
+
+
+class TurnsWriter:
+    """The state of writing one shader. Slots and numbers have places among its words; `wait` meets the workgroup."""
+
+    def __init__(self, slots: dict[int, int], numbers: dict[int, int], wait: Sequence[str]) -> None:
+        self.slots, self.numbers, self.wait = slots, numbers, wait
+        self.uses = Uses()
+        self._functions: list[str] = []
+        self._loops = 0
+        self._apart: dict[HandedOn, str] = {}  # the variable with the words between its arrays
+        self._handed: list[int] = []  # slots of arrays that loops around the present place hand on
+        self._all_handed: dict[int, None] = {}
+
+    def declarations(self) -> list[str]:
+        """What stands before the main function."""
+        lines = [f"uint64_t address{place};" for place in self.slots.values()]
+        lines += [f"int moved{self.slots[slot]} = 0;" for slot in self._all_handed]
+        if self._all_handed:
+            lines.append(_BETWEEN.format(farthest=FARTHEST, word=_WORD_BYTES))
+        text = "\n".join(self._functions)
+        lines += [access for name, access in _FROM_A_WORD.items() if re.search(rf"{name}\(p\d+, first\d+", text)]
+        return [*lines, *self._functions]
+
+    def loop(self, turns: Turns, count: str) -> list[str]:
+        """The loop, which runs this number of turns."""
+        turn = f"turn{self._loops}"
+        self._loops += 1
+        handed = [member for member in turns.members if isinstance(member, HandedOn)]
+        apart = {each: f"apart{len(self._apart) + number}" for number, each in enumerate(handed)}
+        self._apart |= apart
+        lines = [f"int {name} = {self._words_between(each)};" for each, name in apart.items()]
+        lines.append(f"for (int {turn} = 0; {turn} < {count}; ++{turn}) {{")
+        own = [slot for each in handed for slot in self._moving(each)]
+        self._handed += own
+        self._all_handed |= dict.fromkeys(own)
+        for member in turns.members:
+            match member:
+                case Member():
+                    inner = self._call(member)
+                case HandedOn():
+                    inner = self._hand_on(member)
+                case Turns():
+                    inner = self.loop(member, f"int(words[{self.numbers[member.count]}])")
+            lines += [f"    {line}" for line in inner]
+        lines.append("}")
+        for each in handed:
+            lines += self._copy_back(each)
+        del self._handed[len(self._handed) - len(own) :]
+        return lines
+
+    # -- carries that are handed on -----------------------------------------------------------------------------------
+
+    def _moving(self, handed: HandedOn) -> list[int]:
+        """The slots of arrays that move: that of rows stays."""
+        return [handed.target.slot] if handed.source.counters else [handed.target.slot, handed.source.slot]
+
+    def _moved_by(self, place: Place) -> str:
+        return f"moved{self.slots[place.slot]}"
+
+    def _words_between(self, handed: HandedOn) -> str:
+        target, source = (f"address{self.slots[place.slot]}" for place in (handed.target, handed.source))
+        return f"words_between({target}, {source})"
+
+    def _hand_on(self, handed: HandedOn) -> list[str]:
+        """The target is where the source is. Arrays that are too far apart are copied."""
+        apart, target, source = self._apart[handed], self._moved_by(handed.target), self._moved_by(handed.source)
+        if handed.source.counters:
+            moves = [f"{target} = {' + '.join([apart, *self._words_of(handed.source)])};"]
+        else:
+            before = f"of_{target}"
+            moves = [f"int {before} = {target};", f"{target} = {apart} + {source};", f"{source} = {before} - {apart};"]
+        copies = self._call(handed.copy)
+        return [f"if ({apart} == 0) {{", *_indented(copies), "} else {", *_indented(moves), "}"]
+
+    def _copy_back(self, handed: HandedOn) -> list[str]:
+        """The copy to the target's own place from where it is, if that is another."""
+        target = self._moved_by(handed.target)
+        place = f"address{self.slots[handed.target.slot]}"
+        stands = [_Stand(place, (target,), target), _Stand(place, ())]
+        lines = [*([] if handed.copy.barrier else self.wait), *self._call(handed.copy, stands)]
+        lines += [f"moved{self.slots[slot]} = 0;" for slot in self._moving(handed)]
+        return [f"if ({target} != 0) {{", *_indented(lines), "}"]
+
+    # -- kernels ------------------------------------------------------------------------------------------------------
+
+    def _call(self, member: Member, stands: Sequence[_Stand] | None = None) -> list[str]:
+        """A call of the kernel's function for all its workgroups, with its arrays where they are, or elsewhere."""
+        text = member.launch.text
+        assert text is not None, "only kernels whose shader has parts are members"
+        name, groups = f"kernel{len(self._functions)}", prod(member.launch.groups)
+        self.uses.include(text.uses)
+        lines = [self._moved(line, member) for line in text.main]
+        for number, stand in enumerate(stands or [self._stand(place) for place in member.places]):
+            if stand.words or stands:
+                lines = self._standing(lines, number, stand)
+        self._functions.append("\n".join([f"void {name}(uint group) {{", *_indented(lines), "}"]))
+        wait = self.wait if member.barrier else []
+        if groups == 1:
+            return [*wait, f"{name}(0u);"]
+        return [*wait, f"for (uint group = 0u; group < {groups}u; ++group) {name}(group);"]
+
+    def _stand(self, place: Place) -> _Stand:
+        moved = [self._moved_by(place)] if place.slot in self._handed else []
+        words, by_words = (*moved, *self._words_of(place)), moves_by_words(place)
+        return _Stand(f"address{self.slots[place.slot]}", words, "".join(moved), by_words)
+
+    def _words_of(self, place: Place) -> list[str]:
+        pairs = zip(place.counters, place.strides, strict=True)
+        return [f"{self._counter(counter)} * {stride // _WORD_BYTES}" for counter, stride in pairs]
+
+    def _counter(self, slot: int) -> str:
+        return f"{self.uses.reference('i32')}(address{self.slots[slot]}).data[0]"
+
+    def _standing(self, lines: Sequence[str], number: int, stand: _Stand) -> list[str]:
+        """The lines of a kernel, one of whose arrays stands elsewhere: by its indices, if all accesses have one."""
+        array, first = f"p{number}", f"first{number}"
+        indexed = [_indexed(line, array, first) for line in lines]
+        others = [*indexed[:number], *indexed[number + 1 :]]
+        if stand.by_words and all(_is_indexed(line, array, first) for line in others):
+            self.uses.access("low_bits")
+            words = " + ".join([f"low_bits({array})", *stand.words])
+            indexed[number] = f"uint64_t {array} = {stand.address}; int {first} = {words};"
+            return indexed
+        address = lines[number].partition(" = ")[2].rstrip(";")
+        if stand.moved:
+            address = f"{self.uses.access('behind')}({address}, {stand.moved}, {_WORD_BYTES}u)"
+        return [*lines[:number], f"uint64_t {array} = {address};", *lines[number + 1 :]]
+
+    def _moved(self, line: str, member: Member) -> str:
+        """A line of a kernel's shader as part of one: addresses are known, workgroups and numbers are others."""
+        line, slots = line.replace(WORKGROUP, "(group)"), member.slots
+        line = _ADDRESS.sub(lambda found: f"address{self.slots[slots[int(found[1])]]}", line)
+        return _WORD.sub(lambda found: f"words[{self.numbers[member.launch.words[int(found[1]) - len(slots)]]}]", line)
+
+
+def _indexed(line: str, array: str, first: str) -> str:
+    """The line with accesses of an array behind its first word."""
+    for access, other in _INDEXED:
+        line = re.sub(access.format(array=array), other.format(array=array, first=first), line)
+    return line
+
+
+def _is_indexed(line: str, array: str, first: str) -> bool:
+    """Whether all that the line does with an array is to access it by an index of words."""
+    for access in _IN_WORDS:
+        line = re.sub(access.format(array=array, first=first), "", line)
+    return not re.search(rf"\b{array}\b", line)
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
