@@ -29,7 +29,7 @@ def results(workload: ModelWorkload, tensors: dict[str, np.ndarray], inputs: Arr
     gradients = {
         name: weight.grad.cpu().numpy() for name, weight in twin.named_parameters() if weight.grad is not None
     }
-    return Results(output, float(loss), gradients)
+    return Results(output, float(loss.detach()), gradients)
 
 
 def measured(
@@ -53,7 +53,7 @@ def measured(
         else:
             call = _forward(twin, given[: workload.arguments], mode)
         if mode == MODES[2]:
-            call = _captured(call)
+            call = captured(call)
         preparing = time.perf_counter() - start
         first, seconds = timed(call, lambda result: torch.cuda.synchronize(), calls)
         torch.cuda.reset_peak_memory_stats()
@@ -117,7 +117,7 @@ def _step(
     return call
 
 
-def _captured(call: Callable[[], Any]) -> Callable[[], Any]:
+def captured(call: Callable[[], Any]) -> Callable[[], Any]:
     """The call as one CUDA graph, recorded after a few calls on a stream of their own."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

@@ -1,6 +1,7 @@
-"""The models of the benchmark: those of Meganeura's paper."""
+"""The models of the benchmark: those of Meganeura's paper, and a language model of 355 million weights."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 import lavax as lx
 import lavax.numpy as lnp
-from benchmarks.models.workload import ModelWorkload, normal, tokens
+from benchmarks.models.workload import Arrays, ModelWorkload, normal, tokens
 from lavax import nn
 
 SMOLLM2: dict[str, Any] = {
@@ -23,6 +24,23 @@ SMOLLM2: dict[str, Any] = {
     "rope_theta": 100000.0,
     "tie_word_embeddings": True,
     "max_position_embeddings": 8192,
+}
+SMOLLM2_LARGE: dict[str, Any] = {
+    **SMOLLM2,
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "rope_theta": 130000.0,
+}
+GPT2_MEDIUM: dict[str, Any] = {
+    "model_type": "gpt2",
+    "vocab_size": 50257,
+    "n_positions": 1024,
+    "n_embd": 1024,
+    "n_layer": 24,
+    "n_head": 16,
 }
 
 
@@ -45,14 +63,26 @@ def _next_token_in_pytorch(twin: Any, ids: Any, following: Any) -> Any:
     return functional.cross_entropy(twin(ids).flatten(0, 1), following.flatten())
 
 
-def smollm2_model(key: Any, dtype: Any = "float32") -> Any:
-    """SmolLM2-135M with random weights, of the size that trained ones have."""
+# Factor of random embeddings: logits near 0, as before training; a table of ones would give infinities.
+_EMBEDDING = 0.02
+
+
+def llama_model(config: dict[str, Any], key: Any, dtype: Any = "float32") -> Any:
+    """A language model with random weights, of the size that trained ones have."""
     from lavax.models.llama import Llama
     from lavax.models.llama_config import LlamaConfig
 
-    model = Llama(LlamaConfig.from_json(SMOLLM2), key=key, dtype=dtype)
-    table = model.embedding.weight * 0.02  # logits near 0, as before training; a table of ones would give infinities
+    model = Llama(LlamaConfig.from_json(config), key=key, dtype=dtype)
+    table = model.embedding.weight * _EMBEDDING
     return model.replace(embedding=model.embedding.replace(weight=table.astype(dtype)))
+
+
+def _drawn_texts(vocabulary: int, batch: int, length: int) -> Callable[[np.random.Generator], Arrays]:
+    """Draws tokens, and those that follow them."""
+    return lambda generator: (
+        tokens(generator, vocabulary, batch, length),
+        tokens(generator, vocabulary, batch, length),
+    )
 
 
 def smollm2(batch: int, length: int) -> ModelWorkload:
@@ -63,12 +93,31 @@ def smollm2(batch: int, length: int) -> ModelWorkload:
 
         return Llama(SMOLLM2)
 
-    def draw(generator: np.random.Generator) -> tuple[np.ndarray, ...]:
-        count = SMOLLM2["vocab_size"]
-        return tokens(generator, count, batch, length), tokens(generator, count, batch, length)
-
     name = f"SmolLM2-135M, {batch} x {length}"
-    return ModelWorkload(name, smollm2_model, twin, draw, _next_token, _next_token_in_pytorch)
+    draw = _drawn_texts(SMOLLM2["vocab_size"], batch, length)
+    return ModelWorkload(name, partial(llama_model, SMOLLM2), twin, draw, _next_token, _next_token_in_pytorch)
+
+
+def gpt2(config: dict[str, Any], batch: int, length: int) -> ModelWorkload:
+    """GPT-2 on `batch` rows of `length` tokens; GPT-2 medium has 355 million weights."""
+    from lavax.models.gpt2 import GPT2, GPT2Config
+
+    def twin() -> Any:
+        from benchmarks.models.pytorch.gpt2 import GPT2
+
+        return GPT2(config)
+
+    def build(key: Any) -> Any:
+        model = GPT2(GPT2Config.from_json(config), key=key)
+        smaller = {
+            name: table.replace(weight=table.weight * _EMBEDDING)
+            for name, table in (("tokens", model.tokens), ("positions", model.positions))
+        }
+        return model.replace(**smaller)
+
+    name = f"GPT-2 medium, {batch} x {length}"
+    draw = _drawn_texts(config["vocab_size"], batch, length)
+    return ModelWorkload(name, build, twin, draw, _next_token, _next_token_in_pytorch, prefix="transformer.")
 
 
 def small_unet() -> ModelWorkload:
@@ -203,6 +252,7 @@ def whisper_encoder() -> ModelWorkload:
 WORKLOADS = (
     partial(smollm2, 1, 128),
     partial(smollm2, 4, 512),
+    partial(gpt2, GPT2_MEDIUM, 4, 512),
     smolvla_expert,
     small_unet,
     resnet50,

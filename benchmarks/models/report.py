@@ -39,7 +39,8 @@ def report(only: Sequence[str] | None, quick: bool, show: Callable[[str], Any]) 
         if not only or any(fnmatch(workload.name, pattern) for pattern in only):
             show(_of_model(workload, QUICK_CALLS if quick else CALLS))
     if not only or any(fnmatch("decoding", pattern) for pattern in only):
-        show(decoding.table(QUICK_CALLS if quick else CALLS, copy_rate(get_device())))
+        for table in decoding.tables(QUICK_CALLS if quick else CALLS, copy_rate(get_device())):
+            show(table)
 
 
 def _of_model(workload: ModelWorkload, calls: int) -> str:
