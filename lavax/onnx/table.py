@@ -24,7 +24,7 @@ from lavax.onnx.operators import (
     shaping,
     signal,
 )
-from lavax.onnx.operators.microsoft import arrays, fused
+from lavax.onnx.operators.microsoft import arrays, fused, grouped
 from lavax.onnx.operators.microsoft import attention as microsoft_attention
 from lavax.onnx.operators.microsoft import quantized as microsoft_quantized
 from lavax.onnx.operators.operator import Operator
@@ -51,7 +51,8 @@ FAMILIES = {
     "Chance": chance.OPERATORS,
     "Detection": detection.OPERATORS + regions.OPERATORS,
     "com.microsoft": (
-        fused.OPERATORS + microsoft_attention.OPERATORS + arrays.OPERATORS + microsoft_quantized.OPERATORS
+        fused.OPERATORS + microsoft_attention.OPERATORS + grouped.OPERATORS + arrays.OPERATORS
+        + microsoft_quantized.OPERATORS
     ),
 }
 

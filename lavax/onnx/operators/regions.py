@@ -61,12 +61,12 @@ def _of_samples(call: Call, x: Any, batch_indices: Any, axes: list[_Samples]) ->
     places = []
     for samples, wide, extent in zip(axes, flat, x.shape[2:], strict=True):
         shown = shown & samples.is_there.reshape(wide)
-        places.append(lnp.broadcast_to(lnp.clip(samples.place, 0, extent - 1).reshape(wide), shape))
+        places.append(lnp.broadcast_to(lnp.reshape(lnp.clip(samples.place, 0, extent - 1), wide), shape))
     shown = lnp.expand_dims(shown, 1)
     split = (regions, x.shape[1], *rows, *columns)
     if call.mode == "avg":
-        found = lnp.where(shown, sampled(images, places, None, _inside), 0)
-        return lnp.mean(found.reshape(split), axis=(3, 5))
+        inside = lnp.where(shown, sampled(images, places, None, _inside), 0)
+        return lnp.mean(lnp.reshape(inside, split), axis=(3, 5))
     # The maximum is over the weighted pixels of all samples, not over the samples.
     starts = [lnp.floor(place) for place in places]
     terms = []
@@ -75,7 +75,8 @@ def _of_samples(call: Call, x: Any, batch_indices: Any, axes: list[_Samples]) ->
         at = [start + offset for start, (offset, _) in zip(starts, chosen, strict=True)]
         terms.append(weight * read_at(images, at, _inside))
     outside: Any = 0 if call.sampling_ratio else -np.inf  # a sample that is not taken, or one outside of the image
-    most = lnp.max(lnp.where(shown, lnp.max(lnp.stack(terms), axis=0), outside).reshape(split), axis=(3, 5))
+    found = lnp.where(shown, lnp.max(lnp.stack(terms), axis=0), outside)
+    most = lnp.max(lnp.reshape(found, split), axis=(3, 5))
     return most if call.sampling_ratio else lnp.where(most > -np.inf, most, 0)
 
 

@@ -64,26 +64,26 @@ def _extents(call: Call, x: Any, axes: tuple[int, ...], scales: Any, sizes: Any)
 
 def _places(call: Call, old: int, new: int, scale: float, bounds: tuple[float, float]) -> np.ndarray:
     """Where each element of the result lies in the input, in 32 bits: halves are met as other runtimes meet them."""
-    at, scale = np.arange(new, dtype=np.float32), np.float32(scale)
-    length = scale * np.float32(old)  # not rounded
+    at, step = np.arange(new, dtype=np.float32), np.float32(scale)
+    length = step * np.float32(old)  # not rounded
     mode = call.coordinate_transformation_mode
     if mode == "asymmetric":
-        return at / scale
+        return at / step
     if mode == "align_corners":
         return np.zeros(new) if length == 1 or new == 1 else at * (old - 1) / (length - 1)
     if mode == "pytorch_half_pixel":
-        return (at + 0.5) / scale - 0.5 if new > 1 else np.zeros(new)
+        return (at + 0.5) / step - 0.5 if new > 1 else np.zeros(new)
     if mode == "half_pixel_symmetric":
         adjustment = new / length
-        return old / 2 * (1 - adjustment) + (at + 0.5) / scale - 0.5
+        return old / 2 * (1 - adjustment) + (at + 0.5) / step - 0.5
     if mode == "tf_crop_and_resize":
         start, end = bounds
         if new == 1:
             return np.full(1, 0.5 * (start + end) * (old - 1))
         return start * (old - 1) + at * (end - start) * (old - 1) / (new - 1)
     if mode == "tf_half_pixel_for_nn":
-        return (at + 0.5) / scale
-    return (at + 0.5) / scale - 0.5
+        return (at + 0.5) / step
+    return (at + 0.5) / step - 0.5
 
 
 def _cubic(t: np.ndarray, a: float) -> np.ndarray:

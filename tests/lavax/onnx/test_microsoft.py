@@ -81,6 +81,13 @@ def test_weights_of_few_bits(bits: int, has_zero: bool) -> None:
     compare("MatMulNBits", inputs, K=columns, N=rows, bits=bits, block_size=block, tolerance=1e-4)
 
 
+def test_columns_of_a_narrow_matrix_in_an_order_of_their_own() -> None:
+    packed, scales = RNG.integers(0, 256, (3, 2, 8)).astype(np.uint8), normal(6)
+    order = RNG.integers(0, 2, 32).astype(np.int32)
+    inputs = {"a": normal(2, 32), "b": packed, "s": scales, "z": None, "order": order}
+    compare("MatMulNBits", inputs, K=32, N=3, bits=4, block_size=16, tolerance=1e-4)
+
+
 def test_attention_with_packed_projections() -> None:
     x, w, b = normal(2, 5, 8), normal(8, 24) / 3, normal(24)
     compare("Attention", {"x": x, "w": w, "b": b}, num_heads=2, tolerance=1e-4)

@@ -1,4 +1,4 @@
-"""Attention of com.microsoft: with packed projections, of several heads, and of grouped queries with a cache."""
+"""Attention of com.microsoft: with packed projections, and of several heads."""
 from __future__ import annotations
 
 from typing import Any
@@ -93,54 +93,6 @@ def _turned(x: Any, at: Any, cos: Any, sin: Any, interleaved: bool) -> Any:
     return rotated(x, lnp.take(cos, at, axis=0)[:, None], lnp.take(sin, at, axis=0)[:, None], interleaved)
 
 
-def _grouped(
-    call: Call, q: Any, k: Any, v: Any, past_key: Any, past_value: Any, lengths: Any, total: Any, cos: Any = None,
-    sin: Any = None, places: Any = None, added: Any = None,
-) -> Any:  # fmt: skip
-    """Ainslie et al. 2023. `lengths` + 1 tokens [batch] are in the cache after this step, `total` at most."""
-    heads, groups, most = call.num_heads, call.kv_num_heads, call.integers(total, "total_sequence_length")[0]
-    if k is None:
-        size = q.shape[-1] // (heads + 2 * groups)
-        q, k, v = lnp.split(q, [heads * size, (heads + groups) * size], axis=-1)
-    q, k, v = by_head(q, heads), by_head(k, groups), by_head(v, groups)
-    batch, queries = q.shape[0], q.shape[2]
-    held = converted(lengths, "int32").reshape(-1) + 1
-    before = lnp.zeros_like(held) if queries == most else held - queries
-    at = lnp.reshape(before, (-1, 1)) + lnp.arange(queries, dtype="int32")
-    if call.do_rotary:
-        turn = at if places is None or queries == most else converted(places, "int32")
-        q, k = (_turned(x, turn, cos, sin, bool(call.rotary_interleaved)) for x in (q, k))
-    keys = max(most, past_key.shape[2] if past_key is not None else 0)
-    k, v = (_appended(new, old, at, keys) for new, old in ((k, past_key), (v, past_value)))
-    seen, own = k[:, :, :most], v[:, :, :most]
-    left = call.local_window_size - 1 if call.local_window_size > 0 else -1  # a window counts the query's own key
-    visible = window_mask(before, queries, most, left, 0 if call.causal else -1)
-    visible = visible & (lnp.arange(most) < lnp.reshape(held, (batch, 1, 1, 1)))
-    made, _ = attend(q, seen, own, visible, added, _scale(call), call.softcap)
-    return (joined_heads(made), k, v)[: max(call.outputs, 1)]
-
-
-def _appended(new: Any, old: Any, at: Any, extent: int) -> Any:
-    """The cache [batch, heads, extent, size] with `new` written at its positions."""
-    batch, heads, _, size = new.shape
-    if old is None:
-        cache = lnp.zeros((batch, heads, extent, size), new.dtype)
-    else:
-        cache = lnp.pad(old, [(0, 0), (0, 0), (0, extent - old.shape[2]), (0, 0)])
-    rows: Any = lnp.swapaxes(cache, 1, 2)
-    written = rows.at[lnp.arange(batch)[:, None], at].set(lnp.swapaxes(new, 1, 2))
-    return lnp.swapaxes(written, 1, 2)
-
-
-def _refuse_grouped(node: Node) -> str | None:
-    settings = ("smooth_softmax", "qk_output", "sliding_window_cache")
-    wrong = [name for name in settings if node.attributes.get(name, 0) > 0]
-    types = [node.attributes.get(name, "NONE") for name in ("k_quant_type", "v_quant_type")]
-    if wrong or types != ["NONE", "NONE"]:
-        return f"{', '.join(wrong) or 'a quantised cache'} is not supported"
-    return "head_sink and what follows is not supported" if any(node.inputs[11:]) else None
-
-
 def _refuse_attention(node: Node) -> str | None:
     if node.attributes.get("do_rotary") or node.attributes.get("past_present_share_buffer"):
         return "do_rotary and past_present_share_buffer are not supported"
@@ -148,11 +100,6 @@ def _refuse_attention(node: Node) -> str | None:
 
 
 _COMMON = {"mask_filter_value": -10000.0, "num_heads": REQUIRED, "scale": 0.0, "unidirectional": 0}
-_GROUPED = {
-    "causal": 1, "do_rotary": 0, "k_quant_type": "NONE", "kv_cache_bit_width": 0, "kv_num_heads": REQUIRED,
-    "local_window_size": -1, "num_heads": REQUIRED, "qk_norm_epsilon": 1e-6, "qk_output": 0, "rotary_interleaved": 0,
-    "scale": 0.0, "sliding_window_cache": 0, "smooth_softmax": 0, "softcap": 0.0, "v_quant_type": "NONE",
-}  # fmt: skip
 
 OPERATORS = (
     Operator(
@@ -162,10 +109,6 @@ OPERATORS = (
             "rotary_embedding_dim": 0,
         },
         domain=MICROSOFT, refuse=_refuse_attention, lacking="do_rotary and shared buffers",
-    ),
-    Operator(
-        "GroupQueryAttention", _grouped, _GROUPED, known=(6,), domain=MICROSOFT, refuse=_refuse_grouped,
-        lacking="quantised and sliding caches, head_sink",
     ),
     Operator("MultiHeadAttention", _multi_head, _COMMON, domain=MICROSOFT, lacking="cache_indirection"),
     Operator(

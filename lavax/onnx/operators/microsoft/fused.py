@@ -122,17 +122,24 @@ def unpacked(packed: Any, bits: int) -> Any:
     return lnp.reshape(apart, (*packed.shape[:-1], -1))
 
 
-def _blocks(call: Call, packed: Any, scales: Any, zeros: Any, blocks: int) -> Any:
-    """Weights [rows, blocks, block_size] of a matrix whose blocks have scales and zero points."""
+def _blocks(call: Call, packed: Any, scales: Any, zeros: Any, order: Any, blocks: int) -> Any:
+    """Weights [rows, blocks, block_size] of a matrix whose blocks have scales and zero points.
+
+    With an order, each column has the scale and the zero point of the block that it names.
+    """
     rows = packed.shape[0]
     whole = unpacked(packed, call.bits)
-    scale = lnp.reshape(scales, (rows, blocks, 1))
+    scale: Any = lnp.reshape(scales, (rows, blocks, 1))
     if zeros is None:
         offset: Any = 2 ** (call.bits - 1)
     elif zeros.dtype == np.uint8:
         offset = lnp.reshape(unpacked(zeros.reshape(rows, -1), call.bits)[:, :blocks], (rows, blocks, 1))
     else:
         offset = lnp.reshape(zeros, (rows, blocks, 1))
+    if order is not None:
+        at = lnp.pad(converted(order, "int32").reshape(-1), [(0, whole.shape[1] * whole.shape[2] - call.K)])
+        scale = lnp.reshape(lnp.take(scale[..., 0], at, axis=1), whole.shape)
+        offset = offset if zeros is None else lnp.reshape(lnp.take(offset[..., 0], at, axis=1), whole.shape)
     return converted(whole - offset, scale.dtype) * scale
 
 
@@ -141,7 +148,7 @@ def _matmul_n_bits(
 ) -> Any:
     """Weights of 2, 4 or 8 bits, [N, K] in blocks along K: unpacked where the product reads them."""
     blocks = -(-call.K // call.block_size)
-    weights = _blocks(call, b, scales, zeros, blocks)
+    weights = _blocks(call, b, scales, zeros, order, blocks)
     weights = lnp.reshape(weights, (call.N, -1))[:, : call.K]
     made = lnp.matmul(a, converted(weights, a.dtype).T)
     return made if bias is None else made + bias
@@ -150,8 +157,6 @@ def _matmul_n_bits(
 def _refuse_bits(node: Node) -> str | None:
     if node.attributes.get("bits", 4) not in (2, 4, 8):
         return "bits must be 2, 4 or 8"
-    if len(node.inputs) > 4 and node.inputs[4]:
-        return "g_idx is not supported"
     return None
 
 
@@ -213,7 +218,7 @@ OPERATORS = (
         "GroupNorm", group_norm, {"activation": 0, "channels_last": 1, "epsilon": 1e-5, "groups": REQUIRED},
     ),
     _own("Inverse", lambda call, x: lnp.linalg.inv(x)),
-    _own("MatMulNBits", _matmul_n_bits, _N_BITS, refuse=_refuse_bits, lacking="g_idx"),
+    _own("MatMulNBits", _matmul_n_bits, _N_BITS, refuse=_refuse_bits),
     _own("QLinearConcat", _qlinear_concat, {"axis": REQUIRED}),
     _own("QLinearGlobalAveragePool", _qlinear_global_pool, {"channels_last": 0}),
     _own("QLinearSoftmax", _qlinear_softmax, {"axis": -1, "opset": None}),
