@@ -11,10 +11,12 @@ from lavax.passes.numerics.primes import balanced, prime_factors
 
 @dataclass(frozen=True)
 class RegisterLimits:
-    """The most points that an invocation transforms. Chosen by `python -m benchmarks fft`."""
+    """The most points that an invocation transforms, and of which it transforms two lines. Chosen by `python -m
+    benchmarks fft`."""
 
-    cpu: int = 32
+    cpu: int = 81
     gpu: int = 16
+    together: int = 32
 
 
 REGISTER_LIMITS = RegisterLimits()

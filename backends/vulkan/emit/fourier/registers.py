@@ -1,31 +1,31 @@
 """Steps of Fourier transforms in which each invocation holds all points of a line, or of two neighbouring ones.
 
 Nothing is exchanged between invocations, so that memory is read and written once. Two lines whose numbers are
-neighbours in memory are read, computed and written together, four floats at a time.
+neighbours in memory are read, computed and written together, four floats at a time. Lines of many points are
+transformed one by one, for which a driver compiles half as much.
 """
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
+from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
+from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.roots import multiples
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue
-from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.passes.kernels.index import Index, linear, quotient, remainder, unflatten
+from lavax.passes.kernels.index import Index, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.kernels.reads import Coordinates
 
 
 def emit_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a step."""
     routine = open_routine(kernel, profile, lifted)
     lines, points, rest, behind, _ = routine.operands[0].shape
-    together = 2 if rest * behind % 2 == 0 else 1
+    together = 2 if rest * behind % 2 == 0 and points <= REGISTER_LIMITS.together else 1
     count = lines * rest * behind // together
     place = routine.open(count)
     step = _Step(routine, together, place)
-    frequencies = transformed(step.registers, [step.read(point) for point in range(points)])
+    frequencies = transformed(step.registers, step.read())
     if rest > 1:
         frequencies = step.twiddled(frequencies)
     step.write(frequencies)
@@ -45,17 +45,23 @@ class _Step:
         kind = "vec2" if together == 2 else "float"
         self.registers = Registers(self.body, kind, 1 if self.node.attrs["reverse"] else -1)
 
-    def read(self, point: int) -> Number:
-        """The points at that place of the lines."""
-        across = self.rest * self.behind * 2
-        start = linear([(self.line, self.points * across), (self.column, 2 * self.together)], point * across)
-        if self.together == 2:
-            four = self.body.value(self.operand, self._at(linear([(start, 1), (LANE, 1)]))).text
-            return self.registers.named(f"{four}.xz", f"{four}.yw")
-        return Number(*(self.routine.read(self.operand, self._at(linear([(start, 1)], side))) for side in (0, 1)))
+    def read(self) -> list[Number]:
+        """The points of the lines."""
+        if self.rest * self.behind > 1 or self.points % 2:
+            return [self._read(point) for point in range(self.points)]
+        fours = [
+            read_neighbours(self.routine, self.operand, linear([(self.line, self.points)], point))
+            for point in range(0, self.points, 2)
+        ]
+        return [Number(*(f"{four}.{side}" for side in sides)) for four in fours for sides in ("xy", "zw")]
 
-    def _at(self, position: Index) -> Coordinates:
-        return unflatten(position, self.operand.shape)
+    def _read(self, point: int) -> Number:
+        across = self.rest * self.behind
+        start = linear([(self.line, self.points * across), (self.column, self.together)], point * across)
+        if self.together == 1:
+            return read_number(self.routine, self.operand, start)
+        four = read_neighbours(self.routine, self.operand, start)
+        return self.registers.named(f"{four}.xz", f"{four}.yw")
 
     def twiddled(self, frequencies: list[Number]) -> list[Number]:
         """The numbers times the roots of their frequency and their place."""
@@ -82,35 +88,25 @@ class _Step:
     def write(self, frequencies: list[Number]) -> None:
         if self.together == 2 and self.behind % 2 == 0:
             for frequency, value in enumerate(frequencies):
-                self._write_four(self._start(0, frequency), self._sides(value, 0) + self._sides(value, 1))
+                write_neighbours(self.routine, self._position(0, frequency), self._of(value, 0), self._of(value, 1))
             return
         for number in range(self.together):
-            if self.together == 2 and self.behind == 1 and self.points % 2 == 0:
+            own = [self._of(value, number) for value in frequencies]
+            if self.behind == 1 and self.points % 2 == 0:
                 for frequency in range(0, self.points, 2):
-                    pair = frequencies[frequency : frequency + 2]
-                    parts = [part for value in pair for part in self._sides(value, number)]
-                    self._write_four(self._start(number, frequency), parts)
+                    write_neighbours(self.routine, self._position(number, frequency), *own[frequency : frequency + 2])
             else:
-                for frequency, value in enumerate(frequencies):
-                    for side, text in enumerate(self._sides(value, number)):
-                        position = linear([(self._start(number, frequency), 1)], side)
-                        self.body.line(self._assignment(position, text))
+                for frequency, value in enumerate(own):
+                    write_number(self.routine, self._position(number, frequency), value)
 
-    def _sides(self, value: Number, number: int) -> list[str]:
+    def _of(self, value: Number, number: int) -> Number:
+        """The first or the second line's."""
         part = f".{'xy'[number]}" if self.together == 2 else ""
-        return [f"{value.real}{part}", f"{value.imaginary}{part}"]
+        return Number(f"{value.real}{part}", f"{value.imaginary}{part}")
 
-    def _start(self, number: int, frequency: int) -> Index:
-        """The position of a number in the result: of the first or the second line."""
+    def _position(self, number: int, frequency: int) -> Index:
+        """Where the first or the second line's number is in the result."""
         own = linear([(self.column, self.together)], number)
         place, back = quotient(own, self.behind), remainder(own, self.behind)
         row = linear([(self.line, self.rest), (place, 1)])
-        return linear([(row, self.points * self.behind * 2), (back, 2)], frequency * self.behind * 2)
-
-    def _write_four(self, start: Index, parts: list[str]) -> None:
-        at = unflatten(linear([(start, 1), (LANE, 1)]), self.node.shape)
-        name = self.body.declare(self.body.scopes[-1], "vec4", f"vec4({', '.join(parts)})")
-        self.body.store(self.node, at, GlslValue(name, VECTOR), self.routine.target)
-
-    def _assignment(self, position: Index, text: str) -> str:
-        return f"{self.routine.element(position)} = {text};"
+        return linear([(row, self.points * self.behind), (back, 1)], frequency * self.behind)

@@ -9,7 +9,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.passes.numerics.primes import balanced, prime_factors
-from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of
+from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of, main_of
 
 RANDOM = np.random.default_rng(4)
 
@@ -31,40 +31,47 @@ FOUR_POINTS = """
         uint64_t p1 = table.address[words[1]];
         int i = int((gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x) * 128u + gl_LocalInvocationID.x);
         if (i >= 16) return;
-        float v1 = F32(p0).data[(i * 8)];
-        float v2 = F32(p0).data[(i * 8 + 1)];
-        float v3 = F32(p0).data[(i * 8 + 2)];
-        float v4 = F32(p0).data[(i * 8 + 3)];
-        float v5 = F32(p0).data[(i * 8 + 4)];
-        float v6 = F32(p0).data[(i * 8 + 5)];
-        float v7 = F32(p0).data[(i * 8 + 6)];
-        float v8 = F32(p0).data[(i * 8 + 7)];
-        float v9 = v1 + v5;
-        float v10 = v2 + v6;
-        float v11 = v1 - v5;
-        float v12 = v2 - v6;
-        float v13 = v3 + v7;
-        float v14 = v4 + v8;
-        float v15 = v3 - v7;
-        float v16 = v4 - v8;
-        float v17 = v11 - v16;
-        float v18 = v12 + v15;
-        float v19 = v11 + v16;
-        float v20 = v12 - v15;
-        float v21 = v9 + v13;
-        float v22 = v10 + v14;
-        float v23 = v9 - v13;
-        float v24 = v10 - v14;
-        F32(p1).data[(i * 8)] = v21;
-        F32(p1).data[(i * 8 + 1)] = v22;
-        F32(p1).data[(i * 8 + 2)] = v19;
-        F32(p1).data[(i * 8 + 3)] = v20;
-        F32(p1).data[(i * 8 + 4)] = v23;
-        F32(p1).data[(i * 8 + 5)] = v24;
-        F32(p1).data[(i * 8 + 6)] = v17;
-        F32(p1).data[(i * 8 + 7)] = v18;
+        vec4 v1 = F32x4(p0).data[(i * 2)];
+        vec4 v2 = F32x4(p0).data[(i * 2 + 1)];
+        float v3 = v1.x + v2.x;
+        float v4 = v1.y + v2.y;
+        float v5 = v1.x - v2.x;
+        float v6 = v1.y - v2.y;
+        float v7 = v1.z + v2.z;
+        float v8 = v1.w + v2.w;
+        float v9 = v1.z - v2.z;
+        float v10 = v1.w - v2.w;
+        float v11 = v5 - v10;
+        float v12 = v6 + v9;
+        float v13 = v5 + v10;
+        float v14 = v6 - v9;
+        float v15 = v3 + v7;
+        float v16 = v4 + v8;
+        float v17 = v3 - v7;
+        float v18 = v4 - v8;
+        vec4 v19 = vec4(v15, v16, v13, v14);
+        F32x4(p1).data[(i * 2)] = v19;
+        vec4 v20 = vec4(v17, v18, v11, v12);
+        F32x4(p1).data[(i * 2 + 1)] = v20;
     }
 """
+
+
+def test_lines_of_odd_length_are_written_in_pairs_of_words() -> None:
+    graph = """
+        graph (x: f32[1024,3,1,1,2]) {
+          %0 = fourier_step(x) reverse=false : f32[1024,3,2]
+          return %0
+        }
+    """
+    dispatch = dispatch_of(graph, CPU_DRIVER)
+    stores = [line.strip() for line in main_of(dispatch).splitlines() if "data[" in line]
+    assert stores == [
+        "pairs1.data[2 * w1 + (i * 3)] = floatBitsToUint(vec2(v11, v12));",
+        "pairs1.data[2 * w1 + (i * 3 + 1)] = floatBitsToUint(vec2(v19, v20));",
+        "pairs1.data[2 * w1 + (i * 3 + 2)] = floatBitsToUint(vec2(v21, v22));",
+    ]
+    assert dispatch.shader.bindings == (("elements", 0), ("pairs", 1))
 
 
 def test_a_step_among_several() -> None:
@@ -129,7 +136,7 @@ def test_axes_and_computed_operands(shape: tuple[int, ...], axis: int) -> None:
 
 
 # Two steps whose numbers lie in pairs, or not; three; four.
-@pytest.mark.parametrize("length", [2**12, 3**7, 2**5 * 7**2, 5**5, 2**17])
+@pytest.mark.parametrize("length", [2**12, 3**7, 2**5 * 7**2, 5**5, 1000, 2**17])
 def test_the_error_of_long_lines(length: int) -> None:
     z = (RANDOM.normal(size=(2, length)) + 1j * RANDOM.normal(size=(2, length))).astype(np.complex64)
     expected = np.fft.fft(z.astype(np.complex128))

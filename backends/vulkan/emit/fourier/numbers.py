@@ -1,0 +1,44 @@
+"""Complex numbers in memory, whose parts lie side by side. Positions count numbers."""
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.fourier.butterflies import Number
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue
+from lavax.backends.vulkan.glsl.bounds import inside
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.routine import RoutineShader
+from lavax.ir.graph import Node
+from lavax.passes.kernels.index import Index, linear, unflatten
+
+
+def read_number(routine: RoutineShader, operand: Node, position: Index) -> Number:
+    """The number at a position."""
+    sides = (unflatten(linear([(position, 2)], side), operand.shape) for side in (0, 1))
+    return Number(*(routine.read(operand, at) for at in sides))
+
+
+def read_neighbours(routine: RoutineShader, operand: Node, position: Index) -> str:
+    """Two neighbours from an even position on, as the name of a vec4."""
+    at = unflatten(linear([(position, 2), (LANE, 1)]), operand.shape)
+    return routine.body.value(operand, at).text
+
+
+def write_number(routine: RoutineShader, position: Index, number: Number) -> None:
+    """Writes both parts at once through a descriptor, or else one by one."""
+    body, parts = routine.body, (number.real, number.imaginary)
+    slot = body.write_descriptors.get(routine.target)
+    if slot is None:
+        for side, text in enumerate(parts):
+            body.line(f"{routine.element(linear([(position, 2)], side))} = {text};")
+        return
+    text = body.index(inside(position, routine.node.type.size // 2))
+    pairs = body.uses.descriptor("pairs", slot)
+    body.line(f"{pairs}.data[2 * w{slot} + {text}] = floatBitsToUint(vec2({', '.join(parts)}));")
+
+
+def write_neighbours(routine: RoutineShader, position: Index, first: Number, second: Number) -> None:
+    """Writes two numbers that are neighbours, from an even position on."""
+    body, node = routine.body, routine.node
+    parts = (first.real, first.imaginary, second.real, second.imaginary)
+    name = body.declare(body.scopes[-1], "vec4", f"vec4({', '.join(parts)})")
+    at = unflatten(linear([(position, 2), (LANE, 1)]), node.shape)
+    body.store(node, at, GlslValue(name, VECTOR), routine.target)
