@@ -28,7 +28,7 @@ HISTORY = ("docs/rejected.md",)
 LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<path>[^)#\s:]*)(?:#(?P<anchor>[^)\s]+))?\)")
 _FILE = re.compile(r"(?<![\w./-])(?P<path>(?:\w[\w-]*/)*\w[\w-]*\.(?:py|glsl|comp|md|cpp|cfg|toml))(?![\w/])(?!\.\w)")
 _FOLDER = re.compile(rf"(?<![\w./-])(?P<path>(?:{'|'.join(FOLDERS)})(?:/\w+)+)/?(?![\w/]|\.\w|\*)")
-_COMMAND = re.compile(r"`python -m benchmarks(?:\.(?P<module>\w+))?(?P<words>(?: [\w.'*-]+)*)`")
+_COMMAND = re.compile(r"`python -m benchmarks(?:\.(?P<module>[\w.]+))?(?P<words>(?: [\w.'*-]+)*)`")
 # Files of users, in examples.
 _ELSEWHERE = frozenset({"file.py", "model.py", "other.py", "shader.comp", "train.py"})
 

@@ -34,7 +34,7 @@ def test_every_benchmark_that_is_cited_can_be_run() -> None:
     workloads = [workload.name for large in (False, True) for workload in workloads_for(large)]
     commands = list(benchmark_commands())
     for source, module, names, options in commands:
-        assert not module or (ROOT / "benchmarks" / f"{module}.py").is_file(), (source, module)
+        assert not module or (ROOT / "benchmarks" / f"{module.replace('.', '/')}.py").is_file(), (source, module)
         assert set(names) <= known, (source, names)
         assert all(filter_names(workloads, pattern) for pattern in options), (source, options)
     assert len(commands) > 50

@@ -12,11 +12,13 @@ from lavax.backends.vulkan.emit.attention.scores import (
     stores_short_scores,
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
+from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import steps_of
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
+from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
 from lavax.passes.target.target import (
@@ -67,6 +69,8 @@ def _products(profile: DeviceProfile) -> Products:
         stages_operands=profile.kind == "gpu",
         stores_rounded=lambda dot, side: stores_rounded(dot, side, profile),
         shares_shader=lambda dot: shares_shader(dot, profile),
+        windows_as_rows=lambda rows, columns: windows_as_rows(rows, columns, profile),
+        step_of_windows=VECTOR if profile.kind == "cpu" else 1,
         vectors_as_sums=profile.kind == "gpu",
     )
 

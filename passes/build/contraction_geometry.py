@@ -178,7 +178,7 @@ def in_parts(dot: Node, wanted: int) -> Node:
         return _split_axes(dot, parts)
     length = prod(extents)
     size = -(-length // (_VECTOR * wanted)) * _VECTOR
-    return _split_axes(_flattened(dot, -(-length // size) * size), (-(-length // size),))
+    return _split_axes(padded_sum(dot, -(-length // size) * size), (-(-length // size),))
 
 
 def number_of_parts(extents: tuple[int, ...], wanted: int) -> int:
@@ -218,7 +218,7 @@ def _split_axes(dot: Node, parts: tuple[int, ...]) -> Node:
     return build("sum", product, axes=tuple(range(kept, len(batches[0]))))
 
 
-def _flattened(dot: Node, length: int) -> Node:
+def padded_sum(dot: Node, length: int) -> Node:
     """The contraction over a single axis, padded with zeros to that length."""
     operands, contracts, batches = [], [], []
     for operand, batch, contract in zip(dot.operands, dot.attrs["batch"], dot.attrs["contract"], strict=True):

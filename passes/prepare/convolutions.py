@@ -5,10 +5,14 @@ from __future__ import annotations
 from lavax.ir.graph import Graph, Node, users_of
 from lavax.ir.ops.contraction import free_axes
 from lavax.passes.build.builder import transposed, zeros
+from lavax.passes.build.contraction_geometry import padded_sum, sizes_of
 from lavax.passes.prepare.decompose.phases import axis_of_phases, convolution_in_phases
 from lavax.passes.prepare.decompose.window import convolution_as_dot
 from lavax.passes.prepare.products import prepare_product
 from lavax.passes.target.target import Target
+
+# Shorter sums are not padded to whole steps.
+_LEAST_SUM = 16
 
 
 def prepare_convolution(node: Node, target: Target, channels_first: bool = False) -> Node:
@@ -18,8 +22,15 @@ def prepare_convolution(node: Node, target: Target, channels_first: bool = False
     place = axis_of_phases(node)
     if place is not None:
         return convolution_in_phases(node, place, lambda phase: prepare_convolution(phase, target, channels_first))
-    product, order = convolution_as_dot(node, target.products.stages_operands and not channels_first)
-    return transposed(prepare_product(product, target), order)
+    staged = target.products.stages_operands and not channels_first
+    product, order = convolution_as_dot(node, staged, target.products.windows_as_rows)
+    return transposed(prepare_product(_in_whole_steps(product, target), target), order)
+
+
+def _in_whole_steps(product: Node, target: Target) -> Node:
+    step, length = target.products.step_of_windows, sizes_of(product).k
+    is_whole = length < _LEAST_SUM or length % step == 0
+    return product if is_whole else padded_sum(product, -(-length // step) * step)
 
 
 def read_channels_first(graph: Graph) -> set[Node]:

@@ -25,6 +25,10 @@ def _none(node: Node) -> None:
     return None
 
 
+def _not_rows(rows: Node, columns: Node) -> bool:
+    return False
+
+
 def _not_stored(dot: Node, side: int) -> bool:
     return False
 
@@ -46,6 +50,11 @@ class Products:
     # Operands are stored in order for a shared shader if each element is read in so many products, and other epilogues
     # are left out if so many products are added up.
     worth_sharing: int = 128
+    # Whether a convolution's windows are best the rows of its product, given this and the one with them as columns, if
+    # channels come first and operands are not staged.
+    windows_as_rows: Callable[[Node, Node], bool] = _not_rows
+    # Sums of windows are padded with zeros to multiples of so many products.
+    step_of_windows: int = 1
     # Whether the product of a large matrix and a vector, too, is best a sum over the matrix's rows.
     vectors_as_sums: bool = False
 

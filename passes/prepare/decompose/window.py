@@ -1,6 +1,8 @@
 """Convolutions as dots of windows. The windows are the left operand read at other coordinates, so nothing is copied."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
 from lavax.passes.build.builder import broadcast, dot, pad, precision_of, shear, slice_, transpose
@@ -39,28 +41,32 @@ def _sides(node: Node, side: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return node.attrs["batch"][side], node.attrs["contract"][side]
 
 
-def convolution_as_dot(node: Node, staged: bool) -> tuple[Node, tuple[int, ...]]:
+def convolution_as_dot(
+    node: Node, staged: bool, as_rows: Callable[[Node, Node], bool]
+) -> tuple[Node, tuple[int, ...]]:
     """A dot of the windows and the right operand, and the order of its axes that gives those of the convolution.
 
     If operands are `staged` (Products.stages_operands), the windows are the dot's left operand, and its axes are in the
-    convolution's order. Otherwise they are its right operand if neighbours in memory are neighbours along a window's
-    axis, and its left one if neighbours are channels, so that the result's columns are adjacent in the operand they
-    come from. Summed axes are in the order in which the dot's left operand lies in memory; if neighbours are staged
-    along a window's axis, which is not summed, they are in the order of the right operand.
+    convolution's order. Otherwise they are its left operand if neighbours in memory are channels. If neighbours are
+    along a window's axis, `as_rows` chooses between the dot with windows on the left, as rows, and that with windows on
+    the right. Summed axes are in the windows' order in memory in the first of these cases, and if neighbours are along
+    a window's axis, which is not summed, in the order of the convolution's right operand.
     """
     left, (left_batch, right_batch) = node.operands[0], node.attrs["batch"]
     along_window = left.type.rank - 1 in node.attrs["window"][0]
+    windows, same = _windows(node), tuple(range(node.type.rank))
+    met = sorted(_met(node), key=lambda pair: pair[1]) if along_window else _met(node)
+    of_windows, of_right = tuple(axis for axis, _ in met), tuple(other for _, other in met)
+    batches, precision = (left_batch, right_batch), precision_of(node)
+    rows = dot(windows, node.operands[1], (of_windows, of_right), batches, **precision)
     if not along_window or staged:
-        met = sorted(_met(node), key=lambda pair: pair[1]) if along_window else _met(node)
-        contract = tuple(axis for axis, _ in met), tuple(other for _, other in met)
-        product = dot(_windows(node), node.operands[1], contract, (left_batch, right_batch), **precision_of(node))
-        return _in_order(product) if staged else product, tuple(range(node.type.rank))
-    met = sorted(_met(node), key=lambda pair: pair[1])
-    contract = tuple(other for _, other in met), tuple(axis for axis, _ in met)
-    product = dot(node.operands[1], _windows(node), contract, (right_batch, left_batch), **precision_of(node))
+        return _in_order(rows) if staged else rows, same
+    columns = dot(node.operands[1], windows, (of_right, of_windows), (right_batch, left_batch), **precision)
+    if as_rows(rows, columns):
+        return rows, same
     batch, kept = len(left_batch), len(free_axes(left.type, *_sides(node, 0)))
     count = node.type.rank - batch - kept  # of the right operand's free axes, which precede those of the windows
-    return product, (*range(batch), *range(batch + count, node.type.rank), *range(batch, batch + count))
+    return columns, (*range(batch), *range(batch + count, node.type.rank), *range(batch, batch + count))
 
 
 def _met(node: Node) -> list[tuple[int, int]]:

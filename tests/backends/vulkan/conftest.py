@@ -28,10 +28,11 @@ def device(request: pytest.FixtureRequest, staged_device: Device) -> Device:
     return get_device() if request.param == "mapped" else staged_device
 
 
-@pytest.fixture(params=[1, 2], ids=["one vector", "two vectors"])
+@pytest.fixture(params=[(0, 1), (4, 2)], ids=["one vector", "two vectors, a lane without rows"])
 def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> BroadcastTile:
-    """A tile of four rows a lane, which every contraction gets."""
+    """A tile of four rows a lane, but perhaps for the last one, which every contraction gets."""
     lanes = cpu_device().profile.subgroup_size
-    found = broadcast_tile((4 * lanes, request.param), lanes)
+    fewer, vectors = request.param
+    found = broadcast_tile((4 * lanes - fewer, vectors), lanes)
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: found)
     return found

@@ -27,7 +27,6 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     cooperative_tile,
     fits,
 )
-from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
@@ -67,7 +66,7 @@ def shares_shader(dot: Node, profile: DeviceProfile) -> bool:
     if profile.kind != "cpu" or dot.dtype != float32:
         return False
     tile = choose_schedule(dot, profile)
-    return isinstance(tile, BroadcastTile) and tile.rows == VECTOR * tile.lanes
+    return isinstance(tile, BroadcastTile) and tile.has_fours
 
 
 def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> list[ContractSchedule]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.contract.choose_registers import short_register_tiles
-from lavax.backends.vulkan.emit.contract.tiles import BROADCAST_TILES, BroadcastTile, RegisterTile, broadcast_tile
+from lavax.backends.vulkan.emit.contract.tiles import (
+    BROADCAST_TILES,
+    PIXEL_TILES,
+    BroadcastTile,
+    RegisterTile,
+    broadcast_tile,
+)
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -29,15 +35,17 @@ class CpuCosts:
     # The calls that share the time to compile. With more, small products run a little faster; with fewer, their first
     # call does.
     calls: int = 20_000
+    # The multiplications of products for which it pays to compile a tile that few others have.
+    large_products: int = 1 << 25
 
 
-_CPU_COSTS = CpuCosts()
+CPU_COSTS = CpuCosts()
 # Of a loop that one workgroup runs: all tiles one after the other, in each of many turns.
-_COSTS_IN_LOOPS = replace(_CPU_COSTS, processors=1, calls=1 << 24)
+_COSTS_IN_LOOPS = replace(CPU_COSTS, processors=1, calls=1 << 24)
 
 
 def tile_for_cpu(
-    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int, costs: CpuCosts = _CPU_COSTS
+    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int, costs: CpuCosts = CPU_COSTS
 ) -> RegisterTile | BroadcastTile:
     """The tile of least time, which includes a small share of the time to compile it."""
 
@@ -56,12 +64,13 @@ def tiles_for_cpu(
     dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
 ) -> list[RegisterTile | BroadcastTile]:
     lanes = profile.subgroup_size
+    is_large = sizes.b * sizes.m * sizes.n * sizes.k >= CPU_COSTS.large_products
     tiles: list[RegisterTile | BroadcastTile] = [
         tile
-        for tile in (broadcast_tile(tile, lanes) for tile in BROADCAST_TILES)
+        for tile in (broadcast_tile(tile, lanes) for tile in (*BROADCAST_TILES, *(PIXEL_TILES if is_large else ())))
         if tile.rows <= 2 * sizes.m and tile.columns <= 4 * sizes.n
     ]
-    if lanes < _CPU_COSTS.sharing_lanes or not profile.subgroup_shuffle or dot.dtype.bits > 32:
+    if lanes < CPU_COSTS.sharing_lanes or not profile.subgroup_shuffle or dot.dtype.bits > 32:
         tiles = []
     return [*tiles, *short_register_tiles(sizes, profile, epilogue)]
 
@@ -77,5 +86,5 @@ def _step(tile: RegisterTile | BroadcastTile, sizes: Sizes, lanes: int, costs: C
 
 def _compiling(tile: RegisterTile | BroadcastTile) -> float:
     """The time to compile a tile, in multiplications of vectors: it grows with the number of sums."""
-    per_sum = _CPU_COSTS.broadcast_sum if isinstance(tile, BroadcastTile) else _CPU_COSTS.register_sum
-    return per_sum * max(tile.products / VECTOR, _CPU_COSTS.least_sums)
+    per_sum = CPU_COSTS.broadcast_sum if isinstance(tile, BroadcastTile) else CPU_COSTS.register_sum
+    return per_sum * max(tile.products / VECTOR, CPU_COSTS.least_sums)

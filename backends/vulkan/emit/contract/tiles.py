@@ -176,7 +176,7 @@ class CooperativeTile(Tile):
 class BroadcastTile(Tile):
     """Rows and columns of the result that the lanes of one subgroup compute, some vectors of four columns each.
 
-    Rows and lanes are powers of two, columns a multiple of four of them.
+    The number of lanes is a power of two, that of columns a multiple of four times as many.
     """
 
     lanes: int
@@ -191,9 +191,22 @@ class BroadcastTile(Tile):
         return self.columns // (VECTOR * self.lanes)
 
     @property
+    def has_fours(self) -> bool:
+        """Whether all lanes, but for the last one, have four rows each."""
+        return self.rows % VECTOR == 0 and self.lanes - 1 <= self.rows // VECTOR <= self.lanes
+
+    @property
     def loads(self) -> float:
         """The loads of a lane per step of the sum, if it loads vectors."""
-        return _LOADS * (max(self.rows / self.lanes, 1) / VECTOR + self.vectors)
+        return self.loads_of_rows + self.loads_of_columns
+
+    @property
+    def loads_of_rows(self) -> float:
+        return _LOADS * max(self.rows / self.lanes, 1) / VECTOR
+
+    @property
+    def loads_of_columns(self) -> float:
+        return _LOADS * self.vectors
 
     @property
     def products(self) -> int:
@@ -209,6 +222,8 @@ REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
 # Rows and vectors per lane. A driver takes a quarter of a second to compile 32 × 1, half a second for 32 × 2, and three
 # times as long for twice the size.
 BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
+# Others for large products: their rows divide the pixels of networks for images of 224 × 224.
+PIXEL_TILES = ((28, 2), (56, 1))
 # With 8 × 16 an invocation reads six vectors of shared memory for 128 products, with 8 × 8 four for 64, which
 # already uses all the bandwidth of shared memory.
 SHARED_TILES = (

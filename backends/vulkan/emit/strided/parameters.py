@@ -59,7 +59,7 @@ def _has_vectors(operand: Strided, extent: int) -> bool:
 
 def fits_tile(product: StridedProduct, tile: BroadcastTile) -> bool:
     """Whether the shared shader can compute a product by a tile."""
-    possible = tile.rows == VECTOR * tile.lanes and tile.tiles(product.sizes) <= _MOST_TILES
+    possible = tile.has_fours and tile.tiles(product.sizes) <= _MOST_TILES
     return possible and has_room(product, tile, product.is_nested)
 
 

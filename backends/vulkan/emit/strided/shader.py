@@ -191,7 +191,7 @@ class SharedShader:
         yield f"for (int line = 0; {VECTOR} * line < rows; ++line) {{"
         for number, (row, vector) in enumerate(parts):
             yield f"    vec4 sum{number} = s{row}_{vector};"
-            for lane in range(1, tile.lanes):
+            for lane in range(1, tile.rows // VECTOR):
                 own = f"s{VECTOR * lane + row}_{vector}"
                 yield f"    sum{number} = mix(sum{number}, {own}, bvec4(line == {lane}));"
         yield "    for (int part = 0; part < parts; ++part) {"

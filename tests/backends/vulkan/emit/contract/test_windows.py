@@ -29,6 +29,9 @@ def _pool(name: str, *numbers: Any, **more: Any) -> Callable[..., Any]:
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "channels first, padded, even width": (_conv(1, "SAME"), ((2, 3, 5, 8), (5, 3, 3, 3))),
     "channels first, strided, odd width": (_conv((2, 3), [(1, 2), (0, 1)]), ((2, 4, 7, 9), (6, 4, 3, 2))),
+    "channels first, pixels as rows": (_conv(1, "SAME"), ((1, 4, 14, 14), (64, 4, 3, 3))),
+    "channels first, windows of one pixel as rows": (_conv(), ((1, 12, 14, 14), (64, 12, 1, 1))),
+    "channels first, a padded sum": (_conv(2, "SAME"), ((1, 3, 14, 14), (20, 3, 3, 3))),
     "channels last": (_conv(2, "SAME", dimension_numbers=CHANNELS_LAST), ((2, 7, 6, 4), (3, 3, 4, 8))),
     "channels last, of odd numbers": (_conv(dimension_numbers=CHANNELS_LAST), ((1, 6, 5, 3), (2, 3, 3, 5))),
     "dilated both ways": (_conv(1, [(2, 1)], 2, 3), ((2, 3, 9), (4, 3, 3))),
