@@ -10,8 +10,15 @@ import numpy as np
 from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
-from lavax.backends.vulkan.emit.loop.turns import Place
-from lavax.backends.vulkan.emit.loop.workgroup import emit_workgroup_loop, most_turns, turns_of, work_of_turn
+from lavax.backends.vulkan.emit.loop.turns import Place, Turns
+from lavax.backends.vulkan.emit.loop.workgroup import (
+    Sources,
+    emit_workgroup_loop,
+    most_turns,
+    turns_of,
+    turns_while,
+    work_of_turn,
+)
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
 from lavax.backends.vulkan.emit.map.kernel import emit_map
@@ -176,40 +183,59 @@ class _Emission:
                 case kernel_commands.Repeat():
                     found += self._repeated(command)
                 case kernel_commands.Until():
-                    inner = tuple(self._commands(command.commands))
-                    found.append(UntilFlag(self.flags.index(command.flag), inner))
+                    inner = self._while_in_workgroup(command) or self._commands(command.commands)
+                    found.append(UntilFlag(self.flags.index(command.flag), tuple(inner)))
         return found
 
     def _repeated(self, command: kernel_commands.Repeat) -> list[Command]:
         """One workgroup's loop, cut where a dispatch must end, or a loop of dispatches."""
-        # On GPUs one workgroup has not been measured beside a loop of dispatches.
-        suits = self.profile.kind == "cpu" and not self.lifted
-        turns = turns_of(command, self._within, self._work) if suits else None
+        turns = turns_of(command, self._sources()) if self._has_workgroup_loops() else None
         if turns is None:
             return [RepeatDispatches(command.count, tuple(self._commands(command.commands)))]
-        loop, name = emit_workgroup_loop(turns, self.profile), next(steps_of(command.commands)).name
-        shader, work = self._suited(loop.shader), work_of_turn(turns)
         most = min(most_turns(turns), command.count)
         whole, rest = divmod(command.count, most)
-
-        def dispatch(count: int) -> Dispatch:
-            words = (count, *loop.words)
-            of_all = Work(work.operations * count, work.nbytes * count)
-            return Dispatch(shader, loop.slots, words, (1, 1, 1), True, name, work=of_all)
-
+        dispatch = self._turns(turns, next(steps_of(command.commands)).name)
         parts: list[Command] = [RepeatDispatches(whole, (dispatch(most),)) if whole > 1 else dispatch(most)]
         return [*parts, dispatch(rest)] if rest else parts
 
-    def _within(self, step: KernelStep, number: int) -> tuple[Launch, list[Place]]:
-        """The launch of a step's kernel as part of a workgroup's loop, which reads by address, and its arrays."""
+    def _while_in_workgroup(self, command: kernel_commands.Until) -> list[Command] | None:
+        """The condition and, guarded by it, turns of one workgroup; None if the loop does not suit one."""
+        *asking, guard, guarded = command.commands
+        if not self._has_workgroup_loops() or not isinstance(guard, Guard) or not isinstance(guarded, Guarded):
+            return None
+        turns = turns_while(asking, guarded.commands, guard.index, self._sources())
+        if turns is None:
+            return None
+        dispatch = self._turns(turns, next(steps_of(guarded.commands)).name)
+        return [*self._commands(asking), *self._guarded(guard, [dispatch(turns.count)])]
+
+    def _has_workgroup_loops(self) -> bool:
+        # On GPUs one workgroup has not been measured beside a loop of dispatches.
+        return self.profile.kind == "cpu" and not self.lifted
+
+    def _sources(self) -> Sources:
+        return Sources(self._within, self._work, self._place)
+
+    def _turns(self, turns: Turns, name: str) -> Callable[[int], Dispatch]:
+        """The dispatch of a number of turns."""
+        loop, work = emit_workgroup_loop(turns, self.profile), work_of_turn(turns)
+        shader = self._suited(loop.shader)
+
+        def dispatch(count: int) -> Dispatch:
+            of_all = Work(work.operations * count, work.nbytes * count)
+            return Dispatch(shader, loop.slots, (count, *loop.words), (1, 1, 1), True, name, work=of_all)
+
+        return dispatch
+
+    def _within(self, step: KernelStep, number: int) -> Launch:
+        """The launch of a step's kernel as part of a workgroup's loop, which reads by address."""
         _refuse_missing(step, self.profile)
         kernel, names = step.kernels[number], (*step.reads[number], *step.writes[number])
         places = [self._place(name) for name in names]
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
         kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-        launch = _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
-        return launch, places
+        return _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
 
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
         """The guard's own dispatch, and those under it, which read their numbers of workgroups from its table."""

@@ -10,22 +10,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lavax.backends.vulkan.emit.loop.turns import HandedOn, Member, Turn, Turns, kernel_of, members_of
+from lavax.backends.vulkan.emit.loop.turns import Branch, HandedOn, Member, Turn, Turns, members_of, slots_of
 from lavax.backends.vulkan.emit.loop.writing import moves_by_words
 
 
 def hand_on(turns: Turns) -> Turns:
     """The turns with copies at their end handed on, where nothing but the copy writes the carry."""
-    members = [hand_on(turn) if isinstance(turn, Turns) else turn for turn in turns.members]
-    behind: set[int] = set()  # slots that the turn uses after a copy
+    members = [_within(turn) for turn in turns.members]
+    behind = {turns.holds.slot} if turns.holds is not None else set()  # slots that the turn uses after a copy
     found: list[Turn] = []
     for place in range(len(members) - 1, -1, -1):
         turn = members[place]
         behind_it = set(behind)
-        behind |= {slot for kernel in _kernels(turn) for slot in kernel.slots}
+        behind |= set(slots_of(turn))
         can_be = isinstance(turn, Member) and turn.is_copy and _can_be_handed_on(turn, members[:place], behind_it)
         found.append(HandedOn(turn) if can_be and isinstance(turn, Member) else turn)
-    return Turns(turns.count, tuple(_with_barriers_of_copies(found[::-1])))
+    return replace(turns, members=tuple(_with_barriers_of_copies(found[::-1])))
+
+
+def _within(turn: Turn) -> Turn:
+    """The part of a turn with copies handed on in the loops inside."""
+    match turn:
+        case Turns():
+            return hand_on(turn)
+        case Branch():
+            return replace(turn, members=tuple(_within(inner) for inner in turn.members))
+    return turn
 
 
 def _can_be_handed_on(copy: Member, before: Sequence[Turn], behind: set[int]) -> bool:
@@ -35,7 +45,7 @@ def _can_be_handed_on(copy: Member, before: Sequence[Turn], behind: set[int]) ->
         return False
     if not (moves_by_words(source) and moves_by_words(target)):
         return False
-    earlier = [kernel for turn in before for kernel in _kernels(turn)]
+    earlier = [kernel for turn in before for kernel in members_of(turn)]
     if any(place.slot == target.slot for kernel in earlier for place in kernel.written):
         return False
     uses = [kernel for kernel in earlier if any(place.slot == source.slot for place in kernel.places)]
@@ -44,10 +54,6 @@ def _can_be_handed_on(copy: Member, before: Sequence[Turn], behind: set[int]) ->
     # An array must be written whole: what a turn leaves of it would be that of the turn before the last.
     written = [place for kernel in uses for place in kernel.written if place.slot == source.slot]
     return all(place.counters == source.counters and place.strides == source.strides for place in written)
-
-
-def _kernels(turn: Turn) -> list[Member]:
-    return list(members_of(turn)) if isinstance(turn, Turns) else [kernel_of(turn)]
 
 
 def _with_barriers_of_copies(turns: Sequence[Turn]) -> list[Turn]:
@@ -63,10 +69,12 @@ def _with_barriers_of_copies(turns: Sequence[Turn]) -> list[Turn]:
     return found
 
 
-def _waiting(turn: Member | Turns) -> Turn:
+def _waiting(turn: Member | Branch | Turns) -> Turn:
     """The same; its first kernel waits for all that was written before."""
     if isinstance(turn, Member):
         return replace(turn, barrier=True)
+    if isinstance(turn, Branch):
+        return turn  # it waits before it asks
     first, *rest = turn.members
     assert not isinstance(first, HandedOn), "what is handed on was written before in the turn"
     return replace(turn, members=(_waiting(first), *rest))

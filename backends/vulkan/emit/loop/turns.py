@@ -70,14 +70,25 @@ class HandedOn:
 
 
 @dataclass(frozen=True)
-class Turns:
-    """What a loop runs in each of its turns."""
+class Branch:
+    """What runs if the number in an array, clamped to the range of `cases`, equals `equals`."""
 
-    count: int
+    number: Place
+    equals: int
+    cases: int
     members: tuple[Turn, ...]
 
 
-Turn = Union[Member, HandedOn, Turns]  # noqa: UP007  # a name of a class that uses it
+@dataclass(frozen=True)
+class Turns:
+    """What a loop runs in each of its turns, which end after `count`, or when the truth in an array no longer holds."""
+
+    count: int
+    members: tuple[Turn, ...]
+    holds: Place | None = None
+
+
+Turn = Union[Member, HandedOn, Branch, Turns]  # noqa: UP007  # names of classes that use it
 
 
 def kernel_of(turn: Member | HandedOn) -> Member:
@@ -85,10 +96,28 @@ def kernel_of(turn: Member | HandedOn) -> Member:
     return turn.copy if isinstance(turn, HandedOn) else turn
 
 
-def members_of(turns: Turns) -> Iterator[Member]:
-    """All kernels, each once, however often it runs."""
-    for turn in turns.members:
-        if isinstance(turn, Turns):
-            yield from members_of(turn)
-        else:
-            yield kernel_of(turn)
+def parts_of(turn: Turn) -> Iterator[Turn]:
+    """The part of a turn and all parts within, each once, however often it runs."""
+    yield turn
+    if isinstance(turn, (Branch, Turns)):
+        for inner in turn.members:
+            yield from parts_of(inner)
+
+
+def members_of(turn: Turn) -> Iterator[Member]:
+    """All kernels."""
+    for part in parts_of(turn):
+        if isinstance(part, (Member, HandedOn)):
+            yield kernel_of(part)
+
+
+def slots_of(turn: Turn) -> Iterator[int]:
+    """The slots of all arrays, and of what branches and loops ask."""
+    for part in parts_of(turn):
+        match part:
+            case Member() | HandedOn():
+                yield from kernel_of(part).slots
+            case Branch():
+                yield part.number.slot
+            case Turns():
+                yield from [part.holds.slot] if part.holds is not None else []

@@ -8,20 +8,30 @@ they are, and counters that move them are in memory. So a long loop can be cut a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.handing_on import hand_on
-from lavax.backends.vulkan.emit.loop.turns import Member, Place, Turn, Turns, kernel_of, members_of
+from lavax.backends.vulkan.emit.loop.turns import (
+    Branch,
+    Member,
+    Place,
+    Turn,
+    Turns,
+    kernel_of,
+    members_of,
+    parts_of,
+    slots_of,
+)
 from lavax.backends.vulkan.emit.loop.writing import TurnsWriter
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.fuse.lane_loops import LANE_LOOPS, iterations_of
-from lavax.passes.kernels.commands import Command, Repeat
+from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
@@ -30,7 +40,7 @@ from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 class WorkgroupLoops:
     """The loops that one workgroup runs. Checked by `python -m benchmarks loops`."""
 
-    work: int = 1 << 16  # operations and bytes of a kernel, at most: longer ones are worth all processors
+    work: int = 1 << 17  # operations and bytes of a kernel, at most: longer ones are worth all processors
     turns: int = 8  # of a dispatch, at least
     kernels: int = 24  # of all bodies: drivers compile longer shaders for seconds
 
@@ -38,9 +48,16 @@ class WorkgroupLoops:
 WORKGROUP_LOOPS = WorkgroupLoops()
 
 
-# The launch of one of a step's kernels, without descriptors, and where its arrays are; and the work of that kernel.
-Emit = Callable[[KernelStep, int], tuple[Launch, Sequence[Place]]]
-Weigh = Callable[[KernelStep, int], Work]
+@dataclass(frozen=True)
+class Sources:
+    """What is known of a program: the launch of one of a step's kernels, without descriptors; its work; and where an
+    array is."""
+
+    launch: Callable[[KernelStep, int], Launch]
+    work: Callable[[KernelStep, int], Work]
+    place: Callable[[str], Place]
+
+
 _WAIT = ("memoryBarrierBuffer();", "barrier();")
 # On CPU drivers a barrier of a workgroup leaves the shader and comes back to it; a subgroup runs as one.
 _WAIT_OF_SUBGROUP = ("subgroupBarrier();",)
@@ -72,40 +89,70 @@ _ITERATIONS: dict[str, Callable[[Kernel], int]] = {
 }
 
 
-def turns_of(command: Repeat, emit: Emit, weigh: Weigh) -> Turns | None:
+def turns_of(command: Repeat, sources: Sources) -> Turns | None:
     """What one workgroup runs in each turn of a repetition; None if the repetition does not suit one workgroup."""
-    turns = _turns(command, emit, weigh)
+    members = _all_members(command.commands, sources)
+    return _if_it_fits(None if members is None else Turns(command.count, members))
+
+
+def turns_while(asking: Sequence[Command], body: Sequence[Command], holds: str, sources: Sources) -> Turns | None:
+    """The same for a loop that goes on while a condition holds, which has been asked before the first turn.
+
+    A dispatch takes so many turns as it may; then the condition is asked anew.
+    """
+    members, asked = _all_members(body, sources), _all_members(asking, sources)
+    if members is None or asked is None:
+        return None
+    turns = Turns(1 << 30, (*members, *asked), sources.place(holds))
+    return _if_it_fits(replace(turns, count=most_turns(turns)))
+
+
+def _if_it_fits(turns: Turns | None) -> Turns | None:
     return turns if turns is not None and _fits(turns) else None
 
 
-def _turns(command: Repeat, emit: Emit, weigh: Weigh) -> Turns | None:
+def _all_members(commands: Sequence[Command], sources: Sources) -> tuple[Turn, ...] | None:
     members: list[Turn] = []
-    for inner in command.commands:
-        found = _members(inner, emit, weigh)
+    guards: dict[str, Guard] = {}
+    for command in commands:
+        if isinstance(command, Guard):
+            guards[command.flag] = command
+            continue
+        guard = guards.pop(command.flag) if isinstance(command, Guarded) else None
+        found = _members(command, guard, sources)
         if found is None:
             return None
         members += found
-    return Turns(command.count, tuple(members))
+    return tuple(members)
 
 
-def _members(command: Command, emit: Emit, weigh: Weigh) -> list[Turn] | None:
-    if isinstance(command, Repeat):
-        inner = _turns(command, emit, weigh)
-        return None if inner is None else [inner]
-    if not isinstance(command, KernelStep):
+def _members(command: Command, guard: Guard | None, sources: Sources) -> list[Turn] | None:
+    if isinstance(command, KernelStep):
+        return _kernels(command, sources)
+    if isinstance(command, (Guard, Until)):
         return None
+    members = _all_members(command.commands, sources)
+    if members is None:
+        return None
+    if isinstance(command, Repeat):
+        return [Turns(command.count, members)]
+    assert guard is not None, "what is guarded comes after its guard"
+    return [Branch(sources.place(guard.index), guard.equals, guard.count, members)]
+
+
+def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
     found: list[Turn] = []
-    for number, kernel in enumerate(command.kernels):
-        work = weigh(command, number)
+    for number, kernel in enumerate(step.kernels):
+        work = sources.work(step, number)
         if kernel.kind not in _ITERATIONS or work.operations + work.nbytes > WORKGROUP_LOOPS.work * _inside(kernel):
             return None
-        launch, places = emit(command, number)
+        launch = sources.launch(step, number)
         member = Member(
             launch,
-            tuple(places),
+            tuple(sources.place(name) for name in (*step.reads[number], *step.writes[number])),
             reads=len(kernel.graph.inputs),
             is_copy=_is_copy(kernel),
-            barrier=command.barrier and number == 0,
+            barrier=step.barrier and number == 0,
             iterations=prod(launch.groups) * (1 + _ITERATIONS[kernel.kind](kernel)),
             work=work,
         )
@@ -156,37 +203,34 @@ def _fits(turns: Turns) -> bool:
 
 
 def _slots(turns: Turns) -> list[int]:
-    return list(dict.fromkeys(slot for member in members_of(turns) for slot in member.slots))
+    return list(dict.fromkeys(slots_of(turns)))
 
 
 def _numbers(turns: Turns) -> list[int]:
     """The numbers that shaders get, and the turns of the loops inside."""
     own = [number for member in members_of(turns) for number in member.launch.words]
-    return list(dict.fromkeys([*own, *_counts(turns)]))
+    inner = [part.count for part in parts_of(turns) if isinstance(part, Turns) and part is not turns]
+    return list(dict.fromkeys([*own, *inner]))
 
 
-def _counts(turns: Turns) -> Iterator[int]:
-    for member in turns.members:
-        if isinstance(member, Turns):
-            yield member.count
-            yield from _counts(member)
-
-
-def work_of_turn(turns: Turns) -> Work:
-    """The work of one turn."""
+def work_of_turn(turns: Turns | Branch) -> Work:
+    """The work of one turn, or of a branch."""
     operations = nbytes = 0
     for turn in turns.members:
-        times, work = (turn.count, work_of_turn(turn)) if isinstance(turn, Turns) else (1, kernel_of(turn).work)
+        times = turn.count if isinstance(turn, Turns) else 1
+        work = work_of_turn(turn) if isinstance(turn, (Branch, Turns)) else kernel_of(turn).work
         operations, nbytes = operations + times * work.operations, nbytes + times * work.nbytes
     return Work(operations, nbytes)
 
 
-def _iterations(turns: Turns) -> int:
+def _iterations(turns: Turns | Branch) -> int:
     """The iterations of loops in one turn, itself counted."""
-    return 1 + sum(
-        turn.count * _iterations(turn) if isinstance(turn, Turns) else kernel_of(turn).iterations
-        for turn in turns.members
-    )
+    iterations = 1
+    for turn in turns.members:
+        times = turn.count if isinstance(turn, Turns) else 1
+        within = _iterations(turn) if isinstance(turn, (Branch, Turns)) else kernel_of(turn).iterations
+        iterations += times * within
+    return iterations
 
 
 def most_turns(turns: Turns) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from lavax.backends.vulkan.emit.loop.turns import HandedOn, Member, Place, Turns
+from lavax.backends.vulkan.emit.loop.turns import Branch, HandedOn, Member, Place, Turn, Turns
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.backends.vulkan.glsl.uses import Uses
 
@@ -107,19 +107,32 @@ class TurnsWriter:
         self._handed += own
         self._all_handed |= dict.fromkeys(own)
         for member in turns.members:
-            match member:
-                case Member():
-                    inner = self._call(member)
-                case HandedOn():
-                    inner = self._hand_on(member)
-                case Turns():
-                    inner = self.loop(member, f"int(words[{self.numbers[member.count]}])")
-            lines += [f"    {line}" for line in inner]
+            lines += _indented(self._part(member))
+        if turns.holds is not None:
+            lines += _indented([*self.wait, f"if ({self._number(turns.holds)} == 0) break;"])
         lines.append("}")
         for each in handed:
             lines += self._copy_back(each)
         del self._handed[len(self._handed) - len(own) :]
         return lines
+
+    def _part(self, turn: Turn) -> list[str]:
+        match turn:
+            case Member():
+                return self._call(turn)
+            case HandedOn():
+                return self._hand_on(turn)
+            case Branch():
+                inner = [line for member in turn.members for line in self._part(member)]
+                number = f"clamp({self._number(turn.number)}, 0, {turn.cases - 1})"
+                return [*self.wait, f"if ({number} == {turn.equals}) {{", *_indented(inner), "}"]
+            case Turns():
+                return self.loop(turn, f"int(words[{self.numbers[turn.count]}])")
+
+    def _number(self, place: Place) -> str:
+        """The number in an array of one."""
+        number = f"{self.uses.reference('i32')}(address{self.slots[place.slot]}).data"
+        return f"{number}[{self._moved_by(place)}]" if place.slot in self._handed else f"{number}[0]"
 
     # -- carries that are handed on -----------------------------------------------------------------------------------
 
@@ -182,7 +195,7 @@ class TurnsWriter:
         return [f"{self._counter(counter)} * {stride // _WORD_BYTES}" for counter, stride in pairs]
 
     def _counter(self, slot: int) -> str:
-        return f"{self.uses.reference('i32')}(address{self.slots[slot]}).data[0]"
+        return self._number(Place(slot, _WORD_BYTES))
 
     def _standing(self, lines: Sequence[str], number: int, stand: _Stand) -> list[str]:
         """The lines of a kernel, one of whose arrays stands elsewhere: by its indices, if all accesses have one."""

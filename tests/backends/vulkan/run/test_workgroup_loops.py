@@ -73,6 +73,25 @@ def products_inside(x: Any, w: Any) -> Any:
     return lx.scan(turn, x, lnp.stack([x, x * 2, x * 3]))
 
 
+def branches(x: Any, turns: Callable[[Any], Any]) -> Any:
+    def turn(i: Any, c: Any) -> Any:
+        c = lx.switch(i - 2, [lambda v: v[::-1] * 0.9, lambda v: v - lnp.sum(v) / 7, lnp.cos], c)
+        inner = lambda v: lx.cond(v[0] > v[1], lambda u: u * 0.5, lambda u: u[::-1] + i, v)  # noqa: E731
+        return lx.cond(lnp.sum(c) > 0, inner, lambda v: lx.fori_loop(0, turns(i), lambda j, u: u[::-1] + 0.5, v), c)
+
+    return lx.fori_loop(0, 9, turn, x)
+
+
+def steps_to(bound: float) -> Callable[..., Any]:
+    """A loop that ends by what all lanes compute."""
+
+    def turn(state: Any) -> Any:
+        c, n = state
+        return c[::-1] * 1.1 + lnp.sum(c) * 0.01, n + 1
+
+    return lambda x: lx.while_loop(lambda s: (lnp.sum(s[0] * s[0]) < bound) & (s[1] < 700), turn, (x, 0))
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "neighbours": (lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x), (X,)),
     "sums": (lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c * 0.3 + lnp.sum(c) * i / 200), x), (X,)),
@@ -94,17 +113,25 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "lanes inside": (lanes_inside, (X,)),
     "gathers": (lambda x, n: lx.fori_loop(0, 12, lambda i, c: c[n] * 0.5 + c, x), (X, np.arange(6)[::-1].astype("i"))),
     "under a branch": (lambda x: lx.cond(x[0] > 100, lambda v: v, nested, x), (X,)),
+    "branches": (
+        lambda x: lx.fori_loop(0, 4, lambda i, c: lx.cond(lnp.sum(c) > 0, lambda v: -v, lambda v: v[::-1], c), x),
+        (X,),
+    ),
+    "branches by a sequence": (
+        lambda x, n: lx.scan(lambda c, k: (lx.switch(k, [lnp.sin, lambda v: v[::-1]], c), c[0]), x, n),
+        (X, np.array([0, 1, 1, 5, -3, 0], "i")),
+    ),
+    "branches in branches": (lambda x: branches(x, lambda i: 2), (X,)),
+    "a while in a branch": (lambda x: branches(x, lambda i: i % 3 + 1), (X,)),
+    "while": (steps_to(1e3), (X,)),
+    "while that never turns": (steps_to(0), (X,)),
     "in a loop that ends by all lanes": (
         lambda x: lx.while_loop(lambda c: lnp.sum(c * c) < 1e3, lambda c: nested(c) + c * 2 + 1, x),
         (X,),
     ),
 }
-# A while asks the host, a branch is guarded, and factorisations and much data are not a workgroup's work.
+# Factorisations and much data are not a workgroup's work.
 OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "branches": (
-        lambda x: lx.fori_loop(0, 4, lambda i, c: lx.cond(lnp.sum(c) > 0, lambda v: -v, lambda v: v[::-1], c), x),
-        (X,),
-    ),
     "factorisations": (
         lambda w: lx.fori_loop(0, 4, lambda i, c: lnp.linalg.cholesky(c @ c.T + lnp.eye(5)), w),
         (W,),
@@ -160,6 +187,18 @@ def test_long_loops_are_cut_after_any_turn(name: str, turns: int, monkeypatch: p
     whole, _ = agree(function, *arguments)
     monkeypatch.setattr("lavax.backends.vulkan.emit.program.most_turns", lambda loop: turns)
     cut, shaders = agree(lambda *given: function(*given), *arguments)
+    assert is_by_workgroup(shaders)
+    for one, other in zip(whole, cut, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("turns", [8, 9])
+def test_a_condition_is_asked_again_after_the_turns_of_a_dispatch(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _ = agree(steps_to(1e3), X)
+    assert whole[1] > 20
+    monkeypatch.setattr(workgroup, "most_turns", lambda loop: turns)
+    cut, shaders = agree(lambda x: steps_to(1e3)(x), X)
     assert is_by_workgroup(shaders)
     for one, other in zip(whole, cut, strict=True):
         np.testing.assert_array_equal(one, other)
