@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lavax.base.errors import ONNXError
 from lavax.onnx.operators.operator import Operator
 from lavax.onnx.reading.graph import Graph, Node
 from lavax.onnx.reading.package import onnx_package
 from lavax.onnx.reading.parsing import function_graph, specialised
 from lavax.onnx.table import entry_of
+
+MOST_CALLS = 1 << 14  # of functions, each call counted in each: a file of a few bytes can ask for any number
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,8 @@ class Library:
         """The graph that a node without an entry stands for, if it is a function."""
         found = self._bodies.get(id(node))
         if found is None:
+            if len(self._bodies) == MOST_CALLS:
+                raise ONNXError(f"onnx.load: the model's functions call one another more than {MOST_CALLS} times")
             own = self.functions.get((node.domain, node.operator))
             graph = _of_standard(node) if own is None else own
             found = node, None if graph is None else specialised(graph, node.attributes)

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from lavax.base.errors import ONNXError, ShapeError
-from lavax.ir.types import dtype_of_data
+from lavax.base.errors import DtypeError, ONNXError, ShapeError
+from lavax.ir.types import DType, dtype_of_data
 from lavax.onnx.evaluation import Evaluator
 from lavax.onnx.library import Library
+from lavax.onnx.masked_writes import OWN, with_masked_writes
 from lavax.onnx.needs import Needs
-from lavax.onnx.operators.operator import as_array, on_device
+from lavax.onnx.operators.operator import NARROW, as_array, on_device
 from lavax.onnx.reading.graph import Graph, Input
 from lavax.onnx.reading.modernizing import modern
 from lavax.onnx.reading.parsing import broken_rule, model_of, parsed
@@ -106,7 +107,10 @@ class Model:
         """The program for the values of the static inputs, and its arguments."""
         self._check_names(parameters, inputs)
         static = {name: self._known(name, value) for name, value in inputs.items() if name in self.static_input_names}
-        arrays = {name: _prepared(value) for name, value in inputs.items() if name not in static}
+        arrays = {
+            name: _prepared(value, self._inputs[name]) for name, value in inputs.items() if name not in static
+        }
+        _check_dtypes(self._inputs, {**arrays, **static})
         _check_shapes(self._inputs, {**arrays, **static})
         key = tuple((name, value.shape, value.dtype.str, value.tobytes()) for name, value in sorted(static.items()))
         program = self._programs.get(key)
@@ -144,6 +148,10 @@ class Model:
                 f"give the model its `model.parameters`, or others of the same {len(self._split[0])} names; "
                 f"missing, unknown or of a wrong type: {', '.join(sorted(map(str, wrong))[:8])}"
             )
+        for name, numbers in self._split[0].items():
+            shape = np.shape(numbers) if isinstance(held[name], (int, float)) else getattr(held[name], "shape", None)
+            if shape is not None and tuple(shape) != numbers.shape:
+                raise ShapeError(f"onnx: the parameter {name!r} has the shape {numbers.shape}, got {tuple(shape)}")
 
     def _known(self, name: str, value: Any) -> np.ndarray:
         if isinstance(value, Value) and not isinstance(value, Array):
@@ -157,10 +165,34 @@ class Model:
         return found if is_same else found.astype(declared)
 
 
-def _prepared(value: Any) -> Any:
-    if value is None or (isinstance(value, (tuple, list)) and all(hasattr(part, "shape") for part in value)):
-        return None if value is None else tuple(map(_prepared, value))
-    return value if isinstance(value, Value) else as_array(np.asarray(value))
+def _prepared(value: Any, declared: Input) -> Any:
+    if value is None:
+        if not declared.is_optional:
+            raise ONNXError(f"onnx: the input {declared.name!r} needs a value, got None")
+        return None
+    if isinstance(value, (tuple, list)) and (declared.is_sequence or declared.is_optional):
+        return tuple(_prepared(part, declared) for part in value)
+    if isinstance(value, Value):
+        return value
+    is_plain = isinstance(value, (bool, int, float, list, tuple))  # what has no dtype gets the input's
+    return as_array(np.asarray(value, declared.dtype if is_plain else None))
+
+
+def _check_dtypes(inputs: Mapping[str, Input], given: Mapping[str, Any]) -> None:
+    """A float is a float of any width, so that a model may run in another precision; integers likewise."""
+    for name, value in given.items():
+        declared = inputs[name].dtype
+        held = None if declared is None else dtype_of_data(np.dtype(NARROW.get(declared.name, declared)))
+        for part in value if isinstance(value, tuple) else (value,):
+            found = None if part is None else dtype_of_data(np.dtype(part.dtype))
+            if held is not None and found is not None and _sort(found) != _sort(held):
+                raise DtypeError(
+                    f"onnx: the input {name!r} takes {declared}, got {part.dtype}: convert it by astype"
+                )
+
+
+def _sort(dtype: DType) -> str:
+    return "integer" if dtype.kind in ("int", "uint") else dtype.kind
 
 
 def _check_shapes(inputs: Mapping[str, Input], given: Mapping[str, Any]) -> None:
@@ -218,12 +250,13 @@ def load(source: str | os.PathLike[str] | bytes, *, padded: bool = False, scalar
 
 def _read(proto: Any, folder: Path | None, padded: bool, scalars: bool) -> Model:
     found = parsed(modern(proto), folder)
-    library = Library(found.functions, padded)
+    graph = with_masked_writes(found.graph)
+    library = Library(found.functions, padded, OWN)
     needs = Needs(library)
-    names = needs.find(found.graph)
-    needs.refuse_inputs(found.graph)
+    names = needs.find(graph)
+    needs.refuse_inputs(graph)
     if needs.problems:
         listed = "".join(f"\n  {problem}" for problem in reversed(needs.problems))  # they are found from the end
         raise ONNXError(f"onnx.load: the model cannot be run, for {len(needs.problems)} reasons:{listed}")
-    static = frozenset(given.name for given in found.graph.inputs if given.name in names)
-    return Model(found.graph, static, scalars, Evaluator(library, needs))
+    static = frozenset(given.name for given in graph.inputs if given.name in names)
+    return Model(graph, static, scalars, Evaluator(library, needs))

@@ -1,9 +1,11 @@
-"""Operators that read images between pixels: GridSample, and what shares its taps."""
+"""Operators that read images between pixels: GridSample, AffineGrid, and what shares their taps."""
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 import lavax.numpy as lnp
 from lavax.onnx.operators.operator import Call, Operator, converted
@@ -95,6 +97,23 @@ def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
     return sampled(x, places, cubic_taps(-0.75) if mode == "cubic" else None, outside).astype(x.dtype)
 
 
+def _affine_grid(call: Call, theta: Any, size: Any) -> Any:
+    """Where an affine map [N, k, k + 1] takes the elements of a grid, the last axis first: Jaderberg et al. 2015."""
+    _, _, *extents = call.integers(size, "size")
+    places: Any = theta[:, :, -1].reshape(theta.shape[0], *[1] * len(extents), len(extents))
+    for axis, extent in enumerate(extents):
+        steps = np.arange(extent, dtype=np.float32)
+        if call.align_corners:
+            along = steps * (2 / max(extent - 1, 1)) - (extent > 1)
+        else:
+            along = (2 * steps + 1) / extent - 1
+        column = theta[:, :, len(extents) - 1 - axis].reshape(theta.shape[0], *[1] * len(extents), len(extents))
+        along = along.reshape([-1 if k == axis else 1 for k in range(len(extents))])[None, ..., None]
+        places = places + converted(along, theta.dtype) * column
+    return places
+
+
 OPERATORS = (
+    Operator("AffineGrid", _affine_grid, {"align_corners": 0}, known=(1,)),
     Operator("GridSample", _grid_sample, {"align_corners": 0, "mode": "linear", "padding_mode": "zeros"}),
 )

@@ -43,6 +43,7 @@ def transformed(x: Any, count: int, inverse: bool, onesided: bool) -> Any:
 
 def _stft(call: Call, signal: Any, step: Any, window: Any = None, length: Any = None) -> Any:
     hop = call.integers(step, "frame_step")[0]
+    signal = signal if signal.ndim == 3 else lnp.expand_dims(signal, -1)  # real numbers may be of rank 2
     if length is not None:
         size = call.integers(length, "frame_length")[0]
     else:

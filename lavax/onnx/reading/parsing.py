@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,10 @@ _POINTER = b"version https://git-lfs"
 _LARGEST_CHECKED = 1 << 28  # bytes; the package's checker copies the model
 # Runtimes let the rank of an input or output be unknown; they have operators of their own without a domain; and an
 # operator that a later opset replaced still has its meaning.
-_TOLERATED = ("Field 'shape' of 'type' is required", "No Op registered for", "is deprecated in domain_version of")
+_TOLERATED = (
+    "Field 'shape' of 'type' is required", "No Op registered for", "is deprecated in domain_version of",
+    "should be stored in",  # the checker looks for external data in the process's folder; here they are checked anyway
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +144,7 @@ class _Reader:
             raise ONNXError(f"onnx.load: graph {proto.name!r} lies more than {DEEPEST} graphs deep")
         tensors = {tensor.name: array_of(tensor, self.folder) for tensor in proto.initializer}
         tensors |= {sparse.values.name: dense(sparse, self.folder) for sparse in proto.sparse_initializer}
+        _check_names([*tensors, *(info.name for info in (*proto.input, *proto.output))])
         inputs = tuple(map(_described, proto.input))
         known = frozenset(tensors) | {given.name for given in inputs}
         nodes = self.nodes(proto.node, around | known, depth)
@@ -169,6 +173,8 @@ class _Reader:
 
     def _node(self, proto: Any, known: frozenset[str], depth: int) -> Node:
         self._count += 1
+        _check_names([proto.name, proto.op_type, proto.domain, *proto.input, *proto.output])
+        _check_names([entry.name for entry in proto.attribute])
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         name = proto.name or f"{proto.op_type}_{self._count}"
         attributes = {entry.name: self.attribute(entry, known, depth) for entry in proto.attribute}
@@ -203,6 +209,13 @@ def _version(domain: str, operator: str, opset: int) -> int:
     except Exception:  # an operator that the package does not know
         return opset
     return since
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    """Some implementations of protobuf give what is no text as bytes."""
+    for name in names:
+        if not isinstance(name, str):
+            raise ONNXError(f"onnx.load: a name is no text in UTF-8: {name!r:.80}")
 
 
 def _text(content: bytes) -> str:

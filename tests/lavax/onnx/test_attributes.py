@@ -153,3 +153,33 @@ def test_the_maximum_of_regions() -> None:
         [node("MaxRoiPool", "x r", "y", pooled_shape=[2, 3], spatial_scale=0.5)],
         {"x": normal(2, 2, 8, 8), "r": regions},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("batch, size", [(1, [1, 4, 5, 3]), (2, [2, 3, 2, 4]), (1, [1, 2, 3, 4, 2])])
+@pytest.mark.parametrize("corners", [0, 1])
+def test_grids_of_affine_maps(batch: int, size: list[int], corners: int) -> None:
+    theta = normal(batch, len(size) - 2, len(size) - 1)
+    sizes = {"s": np.array(size)}
+    compare([node("AffineGrid", "t s", "y", align_corners=corners)], {"t": theta}, weights=sizes, opset=20)
+
+
+def test_a_signal_of_real_numbers_may_be_of_rank_2() -> None:
+    weights = {"s": np.array(4), "w": np.hanning(8).astype("f"), "l": np.array(8)}
+    compare([node("STFT", "x s w l", "y")], {"x": normal(1, 32)}, weights=weights, opset=17, tolerance=1e-4)
+
+
+def test_a_number_is_written_where_a_mask_says_so() -> None:
+    """As exporters spell it, with places whose count depends on data; and with a gradient."""
+    nodes = [
+        node("Greater", "x zero", "m"), node("NonZero", "m", "places"),
+        node("Transpose", "places", "rows", perm=[1, 0]), node("Shape", "rows", "shape"),
+        node("Slice", "shape first second", "wide"), node("Expand", "number wide", "all"),
+        node("ScatterND", "x rows all", "y"),
+    ]  # fmt: skip
+    weights = {"zero": np.float32(0), "number": np.array([7], "f"), "first": np.array([0]), "second": np.array([1])}
+    x = normal(3, 4)
+    compare(nodes, {"x": x}, weights=weights)
+    loaded = lx.onnx.load(model(nodes, {"x": ("f4", [3, 4])}, {"y": ("f4", None)}, weights))
+    w = normal(3, 4)
+    found = lx.grad(lambda x: 3 * lnp.sum(w * loaded(loaded.parameters, x=x)["y"]))(lnp.asarray(x))
+    np.testing.assert_allclose(np.asarray(found), np.where(x > 0, 0, 3 * w), rtol=1e-6)

@@ -79,6 +79,31 @@ def test_a_function_that_calls_itself() -> None:
     _refused(helper.make_model(inner, functions=[itself], opset_imports=opsets, ir_version=10), "acme|F")
 
 
+def test_functions_that_call_one_another_without_end() -> None:
+    """Each calls the next one twice: 40 of them are 2^40 calls."""
+    helper, opsets = onnx.helper, [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("acme", 1)]
+
+    def call(number: int, source: str, result: str) -> Any:
+        return helper.make_node(f"F{number}", [source], [result], domain="acme")
+
+    functions = [
+        helper.make_function("acme", f"F{k}", ["x"], ["y"], [call(k + 1, "x", "t"), call(k + 1, "t", "y")], opsets)
+        for k in range(40)
+    ]
+    functions.append(helper.make_function("acme", "F40", ["x"], ["y"], [node("Relu", "x", "y")], opsets))
+    inner = graph([call(0, "x", "y")], X, Y)
+    whole = helper.make_model(inner, functions=functions, opset_imports=opsets, ir_version=10)
+    with pytest.raises(lx.ONNXError, match="more than 16384 times"):
+        lx.onnx.load(whole.SerializeToString())
+
+
+def test_names_that_are_no_text() -> None:
+    """Some implementations of protobuf give their bytes."""
+    data = model([node("Elu", "x", "y", alpha=2.0)], X, Y)
+    _refused(data.replace(b"alpha", b"al\xffha"), "no text in UTF-8|breaks a rule|is no ONNX model")
+    _refused(data.replace(b"Elu", b"E\xffu"), "no text in UTF-8|breaks a rule|is no ONNX model")
+
+
 def test_graphs_nested_deep() -> None:
     inside = graph([node("Identity", "x", "y0")], {}, {"y0": ("f4", None)})
     for depth in range(1, 28):
@@ -146,6 +171,20 @@ def test_external_data_are_mapped(tmp_path: Path) -> None:
     loaded = lx.onnx.load(_with_external(tmp_path, "data/w.bin", offset=8, length=8))
     assert isinstance(loaded.graph.initializers["w"].base, np.memmap | np.ndarray)
     assert np.asarray(loaded(loaded.parameters, x=np.ones(2, np.float32))["y"]).tolist() == [4, 5]
+
+
+def test_external_data_of_a_constant(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(np.array([3, 4], np.float32).tobytes())
+    proto = _proto(_with_external(tmp_path, "w.bin").read_bytes())
+    made = onnx.helper.make_node("Constant", [], ["w"], value=proto.graph.initializer[0])
+    proto.graph.node.insert(0, made)
+    del proto.graph.initializer[:]
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    loaded = lx.onnx.load(tmp_path / "m.onnx")
+    assert np.asarray(loaded({}, x=np.ones(2, np.float32))["y"]).tolist() == [4, 5]
+    proto.graph.node[0].attribute[0].t.external_data[0].value = "../w.bin"
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    _refused(tmp_path / "m.onnx", "outside the model's folder")
 
 
 def test_external_data_stay_in_the_folder(tmp_path: Path) -> None:

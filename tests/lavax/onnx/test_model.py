@@ -121,6 +121,9 @@ def test_a_dropped_initializer_may_be_given_as_an_input() -> None:
         ({"x": np.ones((2, 3)), "z": 1}, lx.ONNXError, "there is no input 'z'"),
         ({"x": np.ones((2, 5), np.float32)}, lx.ShapeError, r"the input 'x' has the shape \('n', 3\), got \(2, 5\)"),
         ({"x": np.ones(3, np.float32)}, lx.ShapeError, r"the input 'x' has the shape \('n', 3\), got \(3,\)"),
+        ({"x": np.ones((2, 3), np.int32)}, lx.DtypeError, "the input 'x' takes float32, got int32"),
+        ({"x": np.ones((2, 3), bool)}, lx.DtypeError, "the input 'x' takes float32, got bool"),
+        ({"x": None}, lx.ONNXError, "the input 'x' needs a value, got None"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(
@@ -142,6 +145,18 @@ def test_parameters_must_be_the_models(rng: np.random.Generator) -> None:
     loaded = lx.onnx.load(_classifier(rng))
     with pytest.raises(lx.ONNXError, match=r"the same 2 names; missing, unknown or of a wrong type: b, extra"):
         loaded({"w": loaded.parameters["w"], "extra": 1}, x=np.ones((1, 3), np.float32))
+
+
+def test_parameters_have_the_models_shapes(rng: np.random.Generator) -> None:
+    loaded = lx.onnx.load(_classifier(rng))
+    with pytest.raises(lx.ShapeError, match=r"the parameter 'w' has the shape \(4, 3\), got \(4, 5\)"):
+        loaded({**loaded.parameters, "w": np.ones((4, 5), np.float32)}, x=np.ones((1, 3), np.float32))
+
+
+def test_what_has_no_dtype_gets_the_inputs(rng: np.random.Generator) -> None:
+    loaded = lx.onnx.load(_classifier(rng))
+    one, other = (loaded(loaded.parameters, x=x)["y"] for x in ([[1, 2, 3]], np.array([[1, 2, 3]], np.float32)))
+    assert np.array_equal(np.asarray(one), np.asarray(other))
 
 
 def test_all_that_is_missing_is_named_before_anything_runs() -> None:
