@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from lavax.backends.vulkan.device import features
 from lavax.backends.vulkan.device.device import largest_block
-from lavax.backends.vulkan.device.extensions import matrices
+from lavax.backends.vulkan.device.extensions import with_extensions
 from lavax.backends.vulkan.device.instance import PhysicalDevice, choose_device, instance, physical_devices
 from lavax.backends.vulkan.emit.candidates import schedules_of
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -72,8 +72,7 @@ def survey() -> list[SurveyedDevice]:
 def _surveyed(physical: PhysicalDevice, is_chosen: bool) -> SurveyedDevice:
     if physical.missing:
         return SurveyedDevice(physical, False, None, 0)
-    profile = features.read_profile(physical.handle)
-    profile = replace(profile, matrices=matrices(instance(), physical.handle, profile))
+    profile = with_extensions(features.read_profile(physical.handle), instance(), physical.handle)
     return SurveyedDevice(physical, is_chosen, profile, largest_block(physical.handle))
 
 

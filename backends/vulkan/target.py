@@ -33,9 +33,6 @@ from lavax.passes.target.target import (
     Transforms,
 )
 
-# A processor is busy with few workgroups; more copies would only have to be cleared and added up. Chosen by
-# `python -m benchmarks selection`.
-_SCATTERS_ON_CPU = Scatters(lines=1 << 6, elements_per_update=4)
 _ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch on a CPU driver, where their slots stand in a table
 
 
@@ -47,7 +44,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         attention=_attention(profile, for_scores),
         rows=_rows(profile),
         sorting=Sorting(profile.int64, selects_rows=is_one_subgroup(profile, profile.subgroup_size)),
-        scatters=_SCATTERS_ON_CPU if profile.kind == "cpu" else Scatters(),
+        scatters=_scatters(profile),
         transforms=Transforms(steps=lambda points, across: steps_of(points, across, profile)),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),
@@ -73,6 +70,18 @@ def _products(profile: DeviceProfile) -> Products:
         step_of_windows=VECTOR if profile.kind == "cpu" else 1,
         vectors_as_sums=profile.kind == "gpu",
     )
+
+
+def _scatters(profile: DeviceProfile) -> Scatters:
+    """On a CPU driver an atomic operation takes less time than the passes of a sort.
+
+    A processor is busy with few workgroups; more copies would only have to be cleared and added up. Chosen by
+    `python -m benchmarks selection`.
+    """
+    if profile.kind == "gpu":
+        return Scatters()
+    floats = ("f32",) if profile.adds_floats and profile.knows_subgroup_size else ()
+    return Scatters(lines=1 << 6, elements_per_update=4, joined_in_place=frozenset(("i32", "u32", *floats)))
 
 
 def _dispatches(profile: DeviceProfile) -> Dispatches:

@@ -176,6 +176,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "fft": _of_fft,
     "fourier_step": _of_fourier_step,
     "fold_runs": _of_operand,
+    "join_places": _of_scatter,
     "join_runs": _of_scatter,
     "move_by_digit": _of_operand,
     "sort": _of_sort,

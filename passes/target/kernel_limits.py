@@ -66,7 +66,15 @@ class Selection:
     longest_row: int = 1 << 12
 
 
+@dataclass(frozen=True)
+class Places:
+    """Updates that one kernel joins to their places. Within MAX_LOOP_ITERATIONS, of eight lanes that take four each."""
+
+    most: int = 1 << 20
+
+
 ATTENTION = AttentionKernels()
 MATRICES = MatrixKernels()
 RADIX_SORT = RadixSortKernels()
 SELECTION = Selection()
+PLACES = Places()

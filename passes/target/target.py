@@ -122,6 +122,8 @@ class Scatters:
     lines: int = 1 << 12
     # The most elements that all copies may have, per element of the updates.
     elements_per_update: int = 2
+    # The dtypes in which updates of a large array are joined to their places in memory; others are sorted.
+    joined_in_place: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

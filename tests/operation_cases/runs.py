@@ -58,7 +58,22 @@ def _levels(runs: Sequence[np.ndarray], join: str, chunk: int) -> list[np.ndarra
     return levels
 
 
+def _join_places() -> Iterator[Case]:
+    """Updates at places of which some are outside the array."""
+    for dtype in SAMPLED_DTYPES:
+        if dtype.name not in ("f32", "i32", "u32"):
+            continue
+        for join in ("add",) if dtype.is_float else ("add", "maximum", "minimum"):
+            for length, count in ((5, 70), (300, 64), (1, 9), (30, 2)):
+                random = generator(f"join_places{dtype}{join}{length}{count}")
+                places = random.integers(-1, length + 1, count).astype(np.int32)
+                array, updates = (sample(random, TensorType((n,), dtype)) for n in (length, count))
+                label = f"{TensorType((length,), dtype)}-{count}-{join}"
+                yield case_of("join_places", label, [array, updates, places], dict(join=join))
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fold_runs": partial(_runs, "fold_runs"),
+    "join_places": _join_places,
     "join_runs": partial(_runs, "join_runs"),
 }

@@ -10,7 +10,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from lavax.backends.vulkan.api.api import array, check, enumerated, ffi, lib, strings, structure, vk
@@ -18,7 +17,7 @@ from lavax.backends.vulkan.api.queue import Queue
 from lavax.backends.vulkan.compile.driver_cache import identity_of
 from lavax.backends.vulkan.compile.pipelines import Pipelines
 from lavax.backends.vulkan.device import features
-from lavax.backends.vulkan.device.extensions import enabling, matrices, usable_extensions
+from lavax.backends.vulkan.device.extensions import enabling, usable_extensions, with_extensions
 from lavax.backends.vulkan.device.fork import exit_without_destructors
 from lavax.backends.vulkan.device.instance import PhysicalDevice, choose_device, instance
 from lavax.backends.vulkan.device.transfer import Transfer
@@ -69,7 +68,7 @@ class Device:
     def __init__(self, physical: PhysicalDevice, local_only: bool = False) -> None:
         self.physical = physical
         profile = features.read_profile(physical.handle)
-        self.profile = replace(profile, matrices=matrices(instance(), physical.handle, profile))
+        self.profile = with_extensions(profile, instance(), physical.handle)
         families = _queue_families(physical.handle)
         distinct = tuple(sorted(set(families)))
         self.handle = _create(physical.handle, distinct)

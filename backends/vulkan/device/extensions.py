@@ -1,4 +1,4 @@
-"""Device extensions that lavax enables if they exist, and the cooperative matrices that come with them.
+"""Device extensions that lavax enables if they exist, and what a profile says of them.
 
 The `vulkan` package lacks the structures of newer extensions. But all structures that report features have the same
 layout: a type, a pointer to the next structure, and a 32-bit boolean per feature. So a table is enough.
@@ -6,7 +6,7 @@ layout: a type, a pointer to the next structure, and a 32-bit boolean per featur
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lavax.backends.vulkan.api.api import (
@@ -25,6 +25,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
 
 COOPERATIVE_MATRIX = "VK_KHR_cooperative_matrix"
 BFLOAT16 = "VK_KHR_shader_bfloat16"
+ATOMIC_FLOAT = "VK_EXT_shader_atomic_float"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,18 @@ EXTENSIONS = {
         1000141000,
         ("shaderBFloat16Type", "shaderBFloat16DotProduct", "shaderBFloat16CooperativeMatrix"),
         frozenset(("shaderBFloat16Type", "shaderBFloat16CooperativeMatrix")),
+    ),
+    ATOMIC_FLOAT: Extension(
+        1000260000,
+        (
+            "shaderBufferFloat32Atomics", "shaderBufferFloat32AtomicAdd",
+            "shaderBufferFloat64Atomics", "shaderBufferFloat64AtomicAdd",
+            "shaderSharedFloat32Atomics", "shaderSharedFloat32AtomicAdd",
+            "shaderSharedFloat64Atomics", "shaderSharedFloat64AtomicAdd",
+            "shaderImageFloat32Atomics", "shaderImageFloat32AtomicAdd",
+            "sparseImageFloat32Atomics", "sparseImageFloat32AtomicAdd",
+        ),
+        frozenset(("shaderBufferFloat32Atomics", "shaderBufferFloat32AtomicAdd")),
     ),
 }
 # VkComponentTypeKHR of a matrix's elements.
@@ -77,7 +90,13 @@ def enabling(names: Iterable[str], following: Any) -> Any:
     return following
 
 
-def matrices(instance: Any, physical: Any, profile: DeviceProfile) -> tuple[MatrixShape, ...]:
+def with_extensions(profile: DeviceProfile, instance: Any, physical: Any) -> DeviceProfile:
+    """The profile of a device with what extensions add to it."""
+    adds = ATOMIC_FLOAT in usable_extensions(physical) and accepts_extension("GL_EXT_shader_atomic_float")
+    return replace(profile, matrices=_matrices(instance, physical, profile), adds_floats=adds)
+
+
+def _matrices(instance: Any, physical: Any, profile: DeviceProfile) -> tuple[MatrixShape, ...]:
     """The shapes of subgroup matrices that shaders can be compiled for; per dtype, the largest first."""
     there = usable_extensions(physical)
     able = profile.memory_model and profile.float16 and profile.knows_subgroup_size

@@ -63,6 +63,7 @@ class DeviceProfile:
     storage_16bit: bool
     descriptor_bytes: int  # the most that a descriptor covers, as texels of 32 bits and as a storage buffer
     memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices use
+    adds_floats: bool  # atomically, in buffers, in float32
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, the best first
 
     @property
@@ -130,6 +131,7 @@ GENERIC_GPU = DeviceProfile(
     storage_16bit=False,
     descriptor_bytes=1 << 27,
     memory_model=False,
+    adds_floats=False,
     matrices=(),
 )
 
@@ -159,5 +161,6 @@ CPU_DRIVER = DeviceProfile(
     storage_16bit=True,
     descriptor_bytes=1 << 27,
     memory_model=True,
+    adds_floats=True,
     matrices=(),
 )

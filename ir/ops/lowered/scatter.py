@@ -87,6 +87,27 @@ def _evaluate_join_runs(
     return result
 
 
+def _infer_join_places(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    array, updates, places = operands
+    if array.rank != 1 or updates.rank != 1 or updates.dtype != array.dtype or places != updates.with_dtype(int32):
+        raise ShapeError(f"join_places: updates {updates} at {places} do not fit the array {array}")
+    if attrs["join"] not in (("add",) if array.dtype.is_float else ("add", "maximum", "minimum")):
+        raise ShapeError(f"join_places: {attrs['join']!r} is no atomic operation on {array}")
+    return array
+
+
+def _evaluate_join_places(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    array, updates, places = arrays
+    result, is_inside = np.array(array, dtype), (places >= 0) & (places < len(array))
+    JOINS[attrs["join"]].function.at(result, places[is_inside], updates[is_inside])
+    return result
+
+
+# join_places(array[n], updates[m], places[m]): the array with each update joined to the element at its place, if there
+# is one.
+define(Operation("join_places", "lowered", _infer_join_places, _evaluate_join_places, ("join",)))
 # Operands are the updates[n,w…] of a scatter, their numbers in `order`, sorted by position, and the row-major
 # positions, places[n]; updates that are dropped have one beyond the last. A segment is the updates of one position.
 # fold_runs(updates, order, places): the first segment of each `chunk` of updates, joined in order.

@@ -17,6 +17,7 @@ from lavax.ir.ops.lowered.scatter import levels_of
 from lavax.ir.types import uint32
 from lavax.passes.build.builder import (
     add,
+    broadcast,
     build,
     gather,
     greater_equal,
@@ -38,7 +39,7 @@ from lavax.passes.build.builder import (
 from lavax.passes.kernels.scatter_lines import ScatterLines, lines_of
 from lavax.passes.prepare.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
 from lavax.passes.prepare.decompose.sorting import order_of_rows, uses_radix_sort
-from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS, PLACES
 from lavax.passes.target.target import Target
 
 
@@ -56,6 +57,8 @@ class ScatterLimits:
     least_share: int = 64  # updates per copy
     always_small: int = 1 << 16  # elements that the copies may have in all, however few the updates are
     enough_copies: int = 32  # lines of all copies from which on copies pay
+    elements_set_per_update: int = 4  # of an array that is written anew for its updates, at most
+    most_kernels: int = 8  # that join updates to their places, one after the other
     chunk: int = 1 << 7  # updates that one invocation joins; the rest of a longer segment is folded before
 
 
@@ -72,13 +75,55 @@ def _scatter(node: Node, target: Target) -> Node:
     if steps <= _LIMITS.few_updates or (keys > steps and count >= _LIMITS.many_lines and steps <= MAX_LOOP_ITERATIONS):
         return node
     join = node.op.removeprefix("scatter_")
+    is_in_place = _is_joined_in_place(node, join, target)
     if join in JOINS and steps >= _LIMITS.many_updates and count < _LIMITS.many_lines:
         limits = target.scatters
         room = max(limits.elements_per_update * updates.type.size, _LIMITS.always_small) // array.type.size
         parts = min(-(-limits.lines // count), steps // _LIMITS.least_share, room)
-        if parts * count >= _LIMITS.enough_copies and steps <= parts * MAX_LOOP_ITERATIONS:
+        in_place = parts * array.type.size > updates.type.size and is_in_place
+        if parts * count >= _LIMITS.enough_copies and steps <= parts * MAX_LOOP_ITERATIONS and not in_place:
             return _by_copies(node, lines, join, parts)
+    if is_in_place:
+        return _by_places(node, join)
     return _by_segments(node, join, target)
+
+
+def _is_joined_in_place(node: Node, join: str, target: Target) -> bool:
+    """Whether each update goes to its place, or for sets its number, of which the last one counts."""
+    array, updates, *indices = node.operands
+    in_order, dtypes = node.op == "scatter_set", target.scatters.joined_in_place
+    if in_order:  # the whole array is written again
+        is_dense = array.type.size <= _LIMITS.elements_set_per_update * updates.type.size
+        return "i32" in dtypes and is_dense and list(node.attrs["axes"]) == list(range(len(node.attrs["axes"])))
+    kernels = -(-updates.type.size // PLACES.most)
+    is_joined = join == "add" or (join in ("maximum", "minimum") and array.dtype.is_integer)
+    within = kernels <= _LIMITS.most_kernels and updates.type.size == indices[0].type.size
+    return is_joined and within and array.dtype.name in dtypes
+
+
+def _by_places(node: Node, join: str) -> Node:
+    """For sets, the number of the last update of each place is found, then all places take their updates."""
+    array, updates, *indices = node.operands
+    count = indices[0].type.size
+    extents = [array.shape[axis] for axis in node.attrs["axes"]]
+    places = reshape(_flat_positions(indices, extents), (count,))
+    if join != "set":
+        joined_to = _joined_to(reshape(array, (array.type.size,)), reshape(updates, (count,)), places, join)
+        return reshape(joined_to, array.shape)
+    length, window = prod(extents), array.shape[len(extents) :]
+    lines, held = reshape(updates, (count, *window)), reshape(array, (length, *window))
+    last = _joined_to(splat(-1, index_type((length,))), iota(places.type, 0), places, "maximum")
+    is_set = broadcast(greater_equal(last, splat(0, last.type)), held.shape, (0,))
+    return reshape(where(is_set, gather(lines, (last,), (0,)), held), array.shape)
+
+
+def _joined_to(array: Node, updates: Node, places: Node, join: str) -> Node:
+    count = updates.type.size
+    for start in range(0, count, PLACES.most):
+        end = min(start + PLACES.most, count)
+        part = (slice_along(operand, 0, start, end) for operand in (updates, places))
+        array = build("join_places", array, *part, join=join)
+    return array
 
 
 def _by_copies(node: Node, lines: ScatterLines, join: str, parts: int) -> Node:

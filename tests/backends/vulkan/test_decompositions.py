@@ -13,7 +13,9 @@ from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.ir import Graph, TensorType, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.types import DTYPES, bfloat16
+from lavax.passes.prepare.decompose import scatter as decompose_scatter
 from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.target.kernel_limits import Places
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with, run
 
 RANDOM = np.random.default_rng(3)
@@ -187,9 +189,12 @@ WAYS = [
     ((10,), (0,), (5000,), "sum"),
     ((7, 3), (0,), (3000,), "sum"),
     ((3, 4), (0, 1), (50, 60), "sum"),
-    ((100_000,), (0,), (3000,), "join_runs"),
-    ((100_000,), (0,), (100,), "join_runs"),
-    ((6,), (0,), (40,), "join_runs"),
+    ((100_000,), (0,), (3000,), "join_places"),
+    ((100_000,), (0,), (100,), "join_places"),
+    ((6,), (0,), (40,), "join_places"),
+    ((6, 700), (0, 1), (80, 60), "join_places"),
+    ((100_000, 2), (0,), (3000,), "join_runs"),
+    ((100_000, 2), (0,), (100,), "join_runs"),
     ((4, 30, 3), (0, 2), (50,), "join_runs"),
     ((6, 5000), (0,), (100,), "join_runs"),
     ((100_000,), (0,), (20,), "scatter_add"),
@@ -233,6 +238,41 @@ def test_scatter_with_the_schedules_of_gpus(op: str, shape: tuple[int, ...], axi
     assert ("behind" in sources) == (count >= extent), "places are gone over"
     (found,) = run(program, [array, updates, index], device=as_gpu())
     np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
+
+
+@pytest.mark.parametrize("length", [700, 50_000])
+def test_sums_of_floats_at_their_places_are_equal_on_every_run(length: int) -> None:
+    array, updates = (RANDOM.normal(size=n).astype(np.float32) for n in (length, 30_000))
+    index = RANDOM.integers(-1, length + 1, 30_000).astype(np.int32)
+    program = scattered("add", array, updates, [index], (0,))
+    if length == 50_000 and backend().profile.adds_floats:
+        assert "join_places" in operations(program)
+    runs = [run(program, [array, updates, index])[0] for _ in range(3)]
+    np.testing.assert_allclose(runs[0], interpret(program, array, updates, index)[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(runs[0], runs[2])
+
+
+def test_updates_beyond_what_one_kernel_joins_go_to_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompose_scatter, "PLACES", Places(most=1000))
+    for op, count in (("add", 3000), ("set", 2500)):
+        array, updates = (RANDOM.integers(-9, 9, n).astype(np.int32) for n in (4000, count))
+        index = RANDOM.integers(-2, 600, count).astype(np.int32)
+        program = scattered(op, array, updates, [index], (0,))
+        assert [node.op for node in prepare(program, backend().target).nodes].count("join_places") == 3
+        assert_agrees(program, [array, updates, index])
+
+
+def test_the_last_of_several_updates_is_set() -> None:
+    array, updates = RANDOM.normal(size=(2, 300, 3)).astype(np.float32)
+    index = RANDOM.integers(-2, 40, 300).astype(np.int32)
+    program = scattered("set", array, updates, [index], (0,))
+    assert "join_places" in operations(program)
+    expected = array.copy()
+    for place, update in zip(index, updates, strict=True):
+        if 0 <= place < 300:
+            expected[place] = update
+    np.testing.assert_array_equal(run(program, [array, updates, index])[0], expected)
 
 
 def test_a_batch_of_scatters_is_dealt_out_too() -> None:

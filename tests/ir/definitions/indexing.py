@@ -56,3 +56,9 @@ def join_runs(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: Tens
     window = [index for axis, index in enumerate(place) if axis not in axes]
     run = [updates[(number, *window)].item() for number, at in zip(order, places, strict=True) if at == target]
     return joined_in_turn(array[place].item(), run, attrs["join"])
+
+
+def join_places(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    array, updates, at = arrays
+    hits = [update.item() for update, target in zip(updates, at, strict=True) if target == place[0]]
+    return joined_in_turn(array[place].item(), hits, attrs["join"])
