@@ -160,7 +160,7 @@ def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | 
 
 def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
     """Recomputes the body after a barrier that waits for the cotangents, and differentiates it there."""
-    from lavax.passes.differentiate.reverse import backward, with_kept_carries  # reverse mode uses these rules
+    from lavax.passes.differentiate.reverse import backward, with_kept_values  # reverse mode uses these rules
 
     given = [cotangent for cotangent in cotangents if cotangent is not None and cotangent.type.size]
     if not given:
@@ -171,7 +171,7 @@ def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
     sources = [operand for operand, needed in zip(again, matters, strict=True) if needed]
     known = tuple(dict.fromkeys((*again, *node.operands, given[0])))  # kept dots read what was there before
     repeated = Graph(known, tuple(topological(outputs, stop=known)), tuple(outputs))
-    repeated = with_kept_carries(repeated, sources)
+    repeated = with_kept_values(repeated, sources)
     seeds: dict[Node, Node] = {}
     for output, cotangent in zip(repeated.outputs, cotangents, strict=True):
         if cotangent is not None:

@@ -12,7 +12,7 @@ from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.build.attention import composition
 from lavax.passes.build.builder import add, add_to, build, is_zero, located, precision_of_gradient, set_location, zeros
 from lavax.passes.differentiate.forward_control_flow import TANGENT_RULES
-from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_carries
+from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_values
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
 Tangents = Sequence[Node | None]  # of a node's operands; None if an operand has none
@@ -157,7 +157,7 @@ def transpose_linear(
 ) -> list[Node]:
     """The cotangents of `sources`, given those of `results`, which are linear in them; nodes in `stop` are fixed."""
     body = Graph((*sources, *stop), tuple(topological(results, stop=stop)), tuple(results))
-    body = with_kept_carries(body, sources)
+    body = with_kept_values(body, sources)
     given: dict[Node, Node] = {}
     for result, seed in zip(body.outputs, seeds, strict=True):
         if seed is not None:

@@ -7,7 +7,7 @@ from lavax.base.errors import DtypeError, NonScalarGradError
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, with_operands
 from lavax.passes.build.builder import add_to, is_zero, located, set_location, splat, zeros
 from lavax.passes.build.control_flow import parts_of
-from lavax.passes.differentiate.reverse_control_flow import CONTROL_FLOW_RULES, keep_carried
+from lavax.passes.differentiate.reverse_control_flow import CONTROL_FLOW_RULES, keep_for_gradient
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
 
 
@@ -31,7 +31,7 @@ def _depending_on(graph: Graph, sources: Sequence[Node]) -> set[Node]:
     return active
 
 
-def with_kept_carries(graph: Graph, sources: Sequence[Node]) -> Graph:
+def with_kept_values(graph: Graph, sources: Sequence[Node]) -> Graph:
     """The graph in which scans keep the values that their gradients need."""
     if not any(node.op == "scan" for node in graph.nodes):
         return graph
@@ -39,7 +39,9 @@ def with_kept_carries(graph: Graph, sources: Sequence[Node]) -> Graph:
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     for node in graph.nodes:
         rebuilt = with_operands(node, tuple(found[operand] for operand in node.operands))
-        found[node] = keep_carried(rebuilt) if node.op == "scan" and node in active else rebuilt
+        if node.op == "scan" and node in active:
+            rebuilt = keep_for_gradient(rebuilt, [operand in active for operand in node.operands])
+        found[node] = rebuilt
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
@@ -98,7 +100,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], output: int = 0) -> Graph:
     is not a float, IndexError for an input that does not exist.
     """
     sources = chosen_inputs(graph, wrt)
-    graph = with_kept_carries(graph, sources)
+    graph = with_kept_values(graph, sources)
     value = graph.outputs[output]
     if value.shape != () or not value.dtype.is_inexact:
         raise NonScalarGradError(f"differentiate: output {output} is {value.type}; a gradient needs a float scalar")
@@ -114,7 +116,7 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
     Raises DtypeError for an input in `wrt` that is not a float, IndexError for one that does not exist.
     """
     sources = chosen_inputs(graph, wrt)
-    graph = with_kept_carries(graph, sources)
+    graph = with_kept_values(graph, sources)
     floats = [output for output in graph.outputs if output.dtype.is_inexact]
     given = further_inputs("cotangent", (value.type for value in floats), graph.inputs)
     seeds: dict[Node, Node] = {}
