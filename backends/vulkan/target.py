@@ -13,7 +13,7 @@ from lavax.backends.vulkan.emit.attention.scores import (
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
-from lavax.backends.vulkan.emit.fourier.choose import steps_of
+from lavax.backends.vulkan.emit.fourier.choose import mirrored_steps_of, steps_of
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
@@ -45,7 +45,10 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         rows=_rows(profile),
         sorting=Sorting(profile.int64, selects_rows=is_one_subgroup(profile, profile.subgroup_size)),
         scatters=_scatters(profile),
-        transforms=Transforms(steps=lambda points, across: steps_of(points, across, profile)),
+        transforms=Transforms(
+            steps=lambda points, across: steps_of(points, across, profile),
+            mirrored_steps=lambda points: mirrored_steps_of(points, profile),
+        ),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),
         largest_allocation=largest_allocation,

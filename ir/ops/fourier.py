@@ -7,7 +7,7 @@ import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.types import TensorType, int32
+from lavax.ir.types import TensorType, complex_of, float32, float64, int32
 
 LONGEST_LINE = 1 << 28  # positions times 8 are counted in 32 bits
 
@@ -22,6 +22,25 @@ def _infer_fft(operands: Sequence[TensorType], attrs: Attributes, declared: Tens
     if not 0 < operand.shape[axis] <= LONGEST_LINE:
         raise ShapeError(f"fft: lines have 1 to {LONGEST_LINE} elements, not those of {operand} along axis {axis}")
     return operand
+
+
+def _infer_rfft(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (operand,) = operands
+    if operand.dtype not in (float32, float64):
+        raise DtypeError(f"rfft is not defined for {operand} (f32 and f64 only)")
+    if not operand.rank or not 0 < operand.shape[-1] <= LONGEST_LINE:
+        raise ShapeError(f"rfft: the last axis has 1 to {LONGEST_LINE} elements, not that of {operand}")
+    return operand.with_shape((*operand.shape[:-1], operand.shape[-1] // 2 + 1)).with_dtype(complex_of(operand.dtype))
+
+
+def _infer_irfft(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (operand,) = operands
+    length = attrs["length"]
+    if not operand.dtype.is_complex:
+        raise DtypeError(f"irfft is not defined for {operand} (complex dtypes only)")
+    if not 0 < length <= LONGEST_LINE or not operand.rank or operand.shape[-1] != length // 2 + 1:
+        raise ShapeError(f"irfft: {length} real numbers have a spectrum of {length // 2 + 1}, which {operand} is not")
+    return operand.with_shape((*operand.shape[:-1], length)).with_dtype(operand.dtype.part)
 
 
 def _infer_unit_root(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
@@ -40,6 +59,14 @@ def _evaluate_fft(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorT
     return np.asarray(transform(arrays[0], axis=attrs["axis"], norm=norm)).astype(dtype)  # type: ignore[arg-type]
 
 
+def _evaluate_rfft(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+    return np.asarray(np.fft.rfft(arrays[0])).astype(dtype)
+
+
+def _evaluate_irfft(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+    return np.asarray(np.fft.irfft(arrays[0], attrs["length"], norm="forward")).astype(dtype)
+
+
 def _evaluate_unit_root(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
@@ -48,5 +75,9 @@ def _evaluate_unit_root(
 
 # Σ x[j]·exp(−2πi·jk/n) for every k along `axis`, or with `reverse` exp(+2πi·jk/n); neither is divided by n.
 define(Operation("fft", "routine", _infer_fft, _evaluate_fft, ("axis", "reverse"), defaults={"reverse": False}))
+# The first half of the spectra of real lines along the last axis: f[…, n] -> c[…, n/2 + 1].
+define(Operation("rfft", "routine", _infer_rfft, _evaluate_rfft))
+# Its inverse times n: c[…, n/2 + 1] -> f[…, n] for n = `length`. Parts that no real line's spectrum has are ignored.
+define(Operation("irfft", "routine", _infer_irfft, _evaluate_irfft, ("length",)))
 # exp(2πi·p/length) for positions p from 0 to length − 1.
 define(Operation("unit_root", "elementwise", _infer_unit_root, _evaluate_unit_root, ("length",), typed=True))

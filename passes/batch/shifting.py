@@ -66,6 +66,8 @@ RULES: dict[str, BatchRule] = {
     "pad": shifting(low=_with_zero, high=_with_zero, interior=_with_zero),
     "concatenate": shifting(axis=_axis),
     "fft": shifting(axis=_axis),
+    "rfft": shifting(),
+    "irfft": shifting(),
     "flip": shifting(axes=_axes),
     "shear": shifting(axes=_axes, along=_axes),
     "unshear": shifting(axes=_axes, along=_axes),

@@ -165,6 +165,8 @@ RULES: dict[str, Rule] = {
     "cumulative_prod": _with_node(products.cumulative_product),
     "dot": _with_node(products.bilinear),
     "fft": _with_node(fourier.transform),
+    "irfft": _with_node(fourier.to_real),
+    "rfft": _with_node(fourier.of_real),
     "unit_root": _unit_root,
     "prod": _with_node(products.product_over),
     "scatter_multiply": _with_node(scattering.scatter_multiply),

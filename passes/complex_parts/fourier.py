@@ -16,9 +16,22 @@ from math import prod
 
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
-from lavax.passes.build.builder import broadcast, build, concatenate, dot, flip, pad, reshape, slice_along, transpose
+from lavax.passes.build.builder import (
+    broadcast,
+    build,
+    concatenate,
+    dot,
+    flip,
+    negate,
+    pad,
+    reshape,
+    slice_along,
+    transpose,
+    zeros,
+)
 from lavax.passes.complex_parts.arithmetic import multiply
 from lavax.passes.complex_parts.parts import Parts, Real, interleaved, parts, separated
+from lavax.passes.complex_parts.real_lines import joined, taken_apart
 from lavax.passes.complex_parts.roots import chirp, counted_roots
 from lavax.passes.numerics.primes import balanced, prime_factors
 
@@ -31,10 +44,47 @@ _LARGEST_PRIME = 31  # of a line that has kernels of its own
 
 def transform(node: Node, z: Parts) -> Parts:
     """The parts of `fft` of z."""
-    axis, shape = node.attrs["axis"], node.shape
-    if z.real.node.dtype == float32 and max(prime_factors(shape[axis]), default=1) <= _LARGEST_PRIME:
-        return separated(_by_steps(interleaved(z), axis, node.attrs["reverse"]))
-    return _by_products(node, z)
+    return _along(z, node.attrs["axis"], node.attrs["reverse"])
+
+
+def of_real(node: Node, x: Node) -> Parts:
+    """The parts of `rfft` of x."""
+    *batch, length = x.shape
+    last, half = len(batch), length // 2
+    if length % 2:
+        whole = _along(parts(x, zeros(x.type)), last, False)
+        return parts(*(slice_along(part, last, 0, half + 1) for part in whole.nodes))
+    pairs = reshape(x, (*batch, half, 2))
+    if not _has_steps(x, half):
+        return taken_apart(_along(separated(pairs), last, False))
+    type = x.type.with_shape((*batch, half + 1, 2))
+    return separated(build("fourier_spectrum", reshape(pairs, (prod(batch), half, 1, 2)), type=type))
+
+
+def to_real(node: Node, s: Parts) -> Node:
+    """`irfft` of s."""
+    *batch, length = node.shape
+    last, half = len(batch), length // 2
+    if length % 2:
+        real, imaginary = (flip(slice_along(part, last, 1, half + 1), (last,)) for part in s.nodes)
+        whole = parts(*(concatenate([*both], last) for both in zip(s.nodes, (real, negate(imaginary)), strict=True)))
+        return _along(whole, last, True).real.node
+    if not _has_steps(s.real.node, half):
+        return reshape(interleaved(_along(joined(s), last, True)), node.shape)
+    type = node.type.with_shape((*batch, half, 2))
+    spectrum = reshape(interleaved(s), (prod(batch), half + 1, 2))
+    return reshape(build("fourier_join", spectrum, type=type, rest=1), node.shape)
+
+
+def _along(z: Parts, axis: int, reverse: bool) -> Parts:
+    if _has_steps(z.real.node, z.real.node.shape[axis]):
+        return separated(_by_steps(interleaved(z), axis, reverse))
+    return _by_products(z, axis, reverse)
+
+
+def _has_steps(part: Node, length: int) -> bool:
+    """Whether lines of that many complex numbers have kernels of their own."""
+    return part.dtype == float32 and max(prime_factors(length), default=1) <= _LARGEST_PRIME
 
 
 def _by_steps(whole: Node, axis: int, reverse: bool) -> Node:
@@ -44,12 +94,12 @@ def _by_steps(whole: Node, axis: int, reverse: bool) -> Node:
     return build("fourier_step", reshape(whole, form), type=whole.type, reverse=reverse)
 
 
-def _by_products(node: Node, z: Parts) -> Parts:
-    axis, shape = node.attrs["axis"], node.shape
+def _by_products(z: Parts, axis: int, reverse: bool) -> Parts:
+    shape = z.real.node.shape
     order = [other for other in range(len(shape)) if other != axis] + [axis]
     batch, length = prod(extent for d, extent in enumerate(shape) if d != axis), shape[axis]
     whole = _stacked(parts(*(reshape(transpose(part, order), (batch, length)) for part in z.nodes)))
-    found = _lines(whole, forward=not node.attrs["reverse"])
+    found = _lines(whole, forward=not reverse)
     front = (length, *(extent for d, extent in enumerate(shape) if d != axis))
     back = [0 if d == axis else d + (d < axis) for d in range(len(shape))]
     return parts(*(transpose(reshape(part, front), back) for part in _parted(found).nodes))
@@ -68,7 +118,7 @@ def _lines(x: Node, forward: bool) -> Node:
     _, batch, length = x.shape
     if length == 1:
         return reshape(x, (2, 1, batch))
-    if x.dtype == float32 and max(prime_factors(length)) <= _LARGEST_PRIME:
+    if _has_steps(x, length):
         found = _by_steps(transpose(x, (1, 2, 0)), 1, not forward)
         return transpose(found, (2, 1, 0))
     steps, rest = widths(length)

@@ -7,7 +7,8 @@ is ∂f/∂x − i·∂f/∂y.
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.build.builder import build, negate, zeros
+from lavax.ir.types import int32
+from lavax.passes.build.builder import build, equal, iota, multiply, negate, splat, where, zeros
 from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
@@ -38,10 +39,31 @@ def _fft(node: Node, g: Node) -> Node:
     return build("fft", g, **node.attrs)
 
 
+def _rfft(node: Node, g: Node) -> Node:
+    """Σ Re(g[k]·exp(−2πi·jk/n)) over the half of the spectrum, of which `irfft` counts all but the ends twice."""
+    length = node.operands[0].shape[-1]
+    return build("irfft", _weighted_conjugate(g, length, 0.5), length=length)
+
+
+def _irfft(node: Node, g: Node) -> Node:
+    return _weighted_conjugate(build("rfft", g), node.attrs["length"], 2.0)
+
+
+def _weighted_conjugate(z: Node, length: int, inside: float) -> Node:
+    """The conjugate, times a factor at all frequencies of the last axis but 0 and length/2."""
+    real, imaginary = build("real", z), build("imag", z)
+    place = iota(real.type.with_dtype(int32), real.type.rank - 1)
+    is_end = build("or", *(equal(multiply(place, splat(2, place.type)), splat(end, place.type)) for end in (0, length)))
+    weights = where(is_end, splat(1.0, real.type), splat(inside, real.type))
+    return build("complex", multiply(real, weights), negate(multiply(imaginary, weights)))
+
+
 RULES: dict[str, GradientRule] = {
     "complex": by_operand(_of_real_part, _of_imaginary_part),
     "real": by_operand(_real),
     "imag": by_operand(_imag),
     "conjugate": by_operand(_conjugate),
     "fft": by_operand(_fft),
+    "rfft": by_operand(_rfft),
+    "irfft": by_operand(_irfft),
 }

@@ -123,6 +123,21 @@ def _of_fft(node: Node) -> int:
     return 5 * node.type.size * _halvings(node.shape[node.attrs["axis"]])
 
 
+def _of_rfft(node: Node) -> int:
+    return 5 * node.operands[0].type.size * _halvings(node.operands[0].shape[-1]) // 2
+
+
+def _of_irfft(node: Node) -> int:
+    return 5 * node.type.size * _halvings(node.shape[-1]) // 2
+
+
+def _of_real_line(node: Node) -> int:
+    """Per number: the transform, and as much for what even and odd places have as for a product with a root."""
+    _, points, *_ = node.operands[0].shape
+    points = points if node.op == "fourier_spectrum" else (points - 1) // node.attrs["rest"]
+    return node.type.size * (5 * _halvings(points) + 12) // 2
+
+
 def _of_fourier_step(node: Node) -> int:
     """Per number: a transform, and a product with a root if there is more to transform."""
     _, points, rest, _, _ = node.operands[0].shape
@@ -174,7 +189,11 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "cumulative_chunks": _of_chunks,
     "count_digits": _of_operand,
     "fft": _of_fft,
+    "rfft": _of_rfft,
+    "irfft": _of_irfft,
     "fourier_step": _of_fourier_step,
+    "fourier_spectrum": _of_real_line,
+    "fourier_join": _of_real_line,
     "fold_runs": _of_operand,
     "join_places": _of_scatter,
     "join_runs": _of_scatter,

@@ -105,6 +105,10 @@ def _whole(points: int, across: bool) -> Sequence[int]:
     return (points,)
 
 
+def _no_steps(points: int) -> Sequence[int]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Transforms:
     """How Fourier transforms are computed."""
@@ -112,6 +116,9 @@ class Transforms:
     # The points of each step of a transform of so many points, whose product they are; whether neighbours in memory
     # belong to different lines.
     steps: Callable[[int, bool], Sequence[int]] = _whole
+    # Of a transform of so many points that are pairs of real ones, with the points of the last step at the end; none if
+    # no step holds the numbers that are joined, which are mirrored.
+    mirrored_steps: Callable[[int], Sequence[int]] = _no_steps
 
 
 @dataclass(frozen=True)

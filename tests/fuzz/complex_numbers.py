@@ -55,10 +55,23 @@ def _fold(source: Source, z: Node) -> Node:
 def _along_axis(source: Source, z: Node) -> Node:
     """A line as a whole: transformed, sorted, or with what came before."""
     axis = _axis(source, z)
-    op = source.one_of(("fft", "sort", "cumulative_sum", "cumulative_prod"))
+    op = source.one_of(("fft", "sort", "cumulative_sum", "cumulative_prod", "rfft"))
+    if op == "rfft":
+        return _half_spectrum(source, z)
     if op == "sort":
         return build(op, z, axis=axis)
     return build(op, z, axis=axis, reverse=source.chance(0.5))
+
+
+def _half_spectrum(source: Source, z: Node) -> Node:
+    """That of real lines, or such lines made of one."""
+    if _axis(source, z) != z.type.rank - 1 or z.shape[-1] == 0:
+        raise NotDrawnError("half spectra are along the last axis")
+    if source.chance(0.5):
+        return build("rfft", build(source.one_of(("real", "imag")), z))
+    length = max(2 * z.shape[-1] - source.one_of((1, 2)), 1)
+    line = build("irfft", z, length=length)
+    return build("complex", line, line)
 
 
 def _axis(source: Source, z: Node) -> int:
@@ -126,6 +139,11 @@ def _chain(source: Source, last: str) -> Node:
         z = builder.multiply(z, build("conjugate", z))
     elif last == "fft" and z.type.rank:
         z = build("fft", z, axis=source.axis_of(z), reverse=source.chance(0.5))
+    elif last == "rfft" and z.type.rank:
+        z = build("rfft", build("real", z))
+    elif last == "irfft" and z.type.rank:
+        line = build("irfft", z, length=2 * z.shape[-1] - 1)
+        z = build("complex", line, line)
     elif last == "unit_root":
         counts = z.type.with_dtype(int32)
         positions = builder.iota(counts, 0) if z.type.rank else builder.splat(1, counts)
@@ -134,5 +152,6 @@ def _chain(source: Source, last: str) -> Node:
 
 
 GENERATORS: dict[str, Generator] = {
-    name: partial(_chain, last=name) for name in ("complex", "conjugate", "fft", "imag", "real", "unit_root")
+    name: partial(_chain, last=name)
+    for name in ("complex", "conjugate", "fft", "imag", "irfft", "real", "rfft", "unit_root")
 }

@@ -33,6 +33,7 @@ def defined(case: Case) -> np.ndarray:
     return result
 
 
+FOURIER = ("fourier_join", "fourier_spectrum", "fourier_step")
 # Matrices taken apart have no definition element by element; see tests/ir/test_linear_algebra.py.
 OF_MATRICES = {"cholesky", "eigh", "householder", "jacobi", "linear_solve", "lu", "qr", "svd", "triangular_solve"}
 
@@ -50,14 +51,14 @@ def test_float64(op: str) -> None:
         (found,) = interpret(case.graph, *case.arrays)
         expected = defined(case)
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype), str(case)
-        close = 2e-14 if op in (*ATTENTION, "fourier_step") else 1e-12 if op in OF_SCIPY else 4e-15  # sums, under exp
+        close = 2e-14 if op in (*ATTENTION, *FOURIER) else 1e-12 if op in OF_SCIPY else 4e-15  # sums, under exp
         np.testing.assert_allclose(found, expected, rtol=close, atol=close, err_msg=str(case))
 
 
 # Their terms are added in another order.
 SUMS = (
     *("dot", "conv", "sum", "cumulative_sum", "cumulative_logsumexp", "chunk_totals", "cumulative_chunks"),
-    "fourier_step",
+    *FOURIER,
     *ATTENTION,
 )
 

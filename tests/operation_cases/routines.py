@@ -175,6 +175,21 @@ def _fourier_steps() -> Iterator[Case]:
                 yield case_of("fourier_step", label, [values], dict(reverse=reverse), TensorType(shape, float32))
 
 
+def _spectra() -> Iterator[Case]:
+    for lines, points, behind in ((1, 1, 1), (3, 8, 1), (2, 5, 1), (2, 4, 3), (1, 3, 4), (2, 2, 2)):
+        operand = TensorType((lines, points, behind, 2), float32)
+        values = sample(generator(f"spectrum{points}{behind}"), operand)
+        result = TensorType((lines, points * behind + 1, 2), float32)
+        yield case_of("fourier_spectrum", f"{points}-{behind}", [values], {}, result)
+
+
+def _joins() -> Iterator[Case]:
+    for lines, points, rest in ((1, 1, 1), (3, 8, 1), (2, 5, 1), (2, 4, 3), (1, 3, 4), (2, 2, 2)):
+        values = sample(generator(f"join{points}{rest}"), TensorType((lines, points * rest + 1, 2), float32))
+        result = TensorType((lines, rest, points, 2), float32)
+        yield case_of("fourier_join", f"{points}-{rest}", [values], dict(rest=rest), result)
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_chunks, op) for op in ("chunk_totals", "cumulative_chunks")},
@@ -183,6 +198,8 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "select_greatest": _select_greatest,
     "sort_runs": _sort_runs,
     "unsort": _unsort,
+    "fourier_join": _joins,
+    "fourier_spectrum": _spectra,
     "fourier_step": _fourier_steps,
     "merge_runs": _merge_runs,
     "search_sorted": _search_sorted,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
 from lavax.backends.vulkan.emit.fourier.kernel import emit_fourier_step
+from lavax.backends.vulkan.emit.fourier.real_lines import emit_join, emit_spectrum
 from lavax.backends.vulkan.emit.linalg.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.linalg.eigenvalues import emit_eigh
 from lavax.backends.vulkan.emit.linalg.householder import emit_householder, emit_qr
@@ -48,6 +49,8 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "cholesky": RoutineEmitter(emit_cholesky),
     "count_digits": RoutineEmitter(emit_count_digits),
     "eigh": RoutineEmitter(emit_eigh),
+    "fourier_join": RoutineEmitter(emit_join),
+    "fourier_spectrum": RoutineEmitter(emit_spectrum),
     "fourier_step": RoutineEmitter(emit_fourier_step),
     "fold_runs": RoutineEmitter(emit_fold_runs),
     "householder": RoutineEmitter(emit_householder),

@@ -12,7 +12,8 @@ from lavax.passes.kernels.kernel import Kernel
 # maps, sums and products took about the same time either way. Chosen by `python -m benchmarks comparison --only
 # elementwise --only sum-rows --only matmul-256`.
 _LEAST_ELEMENTS = 1 << 12
-_ONLY_WRITING = frozenset(("fourier_step",))  # routines that do not read their results
+# Routines that do not read their results.
+_ONLY_WRITING = frozenset(("fourier_join", "fourier_spectrum", "fourier_step"))
 
 
 def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Steps of Fourier transforms, on complex numbers whose parts lie side by side."""
+"""Steps of Fourier transforms, on complex numbers whose parts lie side by side, and steps of those of real lines."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -35,3 +35,58 @@ def _evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType,
 # for frequency k at place m. A transform of n·m points is this step and then one along m, of the result as
 # [b, m, 1, n·c, 2]. With `reverse` the sign of all exponents is +.
 define(Operation("fourier_step", "lowered", _infer, _evaluate, ("reverse",), typed=True))
+
+
+def _infer_spectrum(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (x,) = operands
+    if x.dtype != float32 or x.rank != 4 or x.shape[-1] != 2:
+        raise ShapeError(f"fourier_spectrum: {x} is no f32[lines,points,behind,2]")
+    lines, points, behind, _ = x.shape
+    return _of_size("fourier_spectrum", declared, 2 * lines * (points * behind + 1))
+
+
+def _infer_join(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (x,) = operands
+    if x.dtype != float32 or x.rank != 3 or x.shape[-1] != 2 or x.shape[1] < 2:
+        raise ShapeError(f"fourier_join: {x} is no f32[lines,half+1,2]")
+    if attrs["rest"] < 1 or (x.shape[1] - 1) % attrs["rest"]:
+        raise ShapeError(f"fourier_join: {x} has no lines of {attrs['rest']} places")
+    return _of_size("fourier_join", declared, 2 * x.shape[0] * (x.shape[1] - 1))
+
+
+def _of_size(name: str, declared: TensorType | None, size: int) -> TensorType:
+    if declared is None or declared.dtype != float32 or declared.size != size:
+        raise ShapeError(f"{name}: the result has {size} f32, not {declared}")
+    return declared
+
+
+def _evaluate_spectrum(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    z = arrays[0][..., 0] + 1j * arrays[0][..., 1]
+    lines, points, behind = z.shape
+    half = points * behind
+    z = np.fft.fft(z, axis=1).reshape(lines, half)
+    ahead = np.concatenate([z, z[:, :1]], 1)
+    mirrored = ahead[:, ::-1].conj()
+    found = (ahead + mirrored) / 2 - 0.5j * np.exp(-1j * np.pi * np.arange(half + 1) / half) * (ahead - mirrored)
+    return np.stack([found.real, found.imag], -1).astype(dtype).reshape(type.shape)
+
+
+def _evaluate_join(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
+    s = arrays[0][..., 0] + 1j * arrays[0][..., 1]
+    s[:, [0, -1]] = s[:, [0, -1]].real
+    lines, half, rest = s.shape[0], s.shape[1] - 1, attrs["rest"]
+    ahead, mirrored = s[:, :half], s[:, :0:-1].conj()
+    z = ahead + mirrored + 1j * np.exp(1j * np.pi * np.arange(half) / half) * (ahead - mirrored)
+    pairs = np.stack([z.real, z.imag], -1).reshape(lines, half // rest, rest, 1, 2)
+    return _evaluate([pairs], {"reverse": True}, type, dtype)
+
+
+# The last step of the transform of real lines, of which neighbours are parts of a complex number: f32[b, n, c, 2] ->
+# f32[b, n·c + 1, 2]. Transforms along n, whose results z[k] hold the spectra of even and odd places, taken apart:
+# (z[k] + z̄[h−k])/2 − i/2·exp(−πi·k/h)·(z[k] − z̄[h−k]) for h = n·c, with k and h − k modulo h.
+define(Operation("fourier_spectrum", "lowered", _infer_spectrum, _evaluate_spectrum, typed=True))
+# The first step of the inverse: f32[b, n·m + 1, 2] -> f32[b, m, n, 2] for m = `rest`, as `fourier_step` in reverse does
+# of s[k] + s̄[h−k] + i·exp(πi·k/h)·(s[k] − s̄[h−k]) for h = n·m. The imaginary parts of s[0] and s[h] are ignored.
+define(Operation("fourier_join", "lowered", _infer_join, _evaluate_join, ("rest",), typed=True))

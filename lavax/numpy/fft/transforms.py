@@ -53,11 +53,11 @@ def _of_real(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None) -> 
         raise ValueError(f"{name}: at least one axis must be transformed")
     for axis, length in zip(chosen, lengths, strict=True):
         found = fitted(name, found, axis, length)
-    by = factor(name, norm, [found.shape[axis] for axis in chosen], True)
+    found = _scaled(found, factor(name, norm, [found.shape[axis] for axis in chosen], True))
     found = _along(found, chosen[-1], real_lines)
     for axis in reversed(chosen[:-1]):
         found = complex_lines(found, axis, True)
-    return _scaled(found, by)
+    return found
 
 
 def _to_real(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None) -> Value:
@@ -71,10 +71,10 @@ def _to_real(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None) -> 
     for axis, extent in zip(others, lengths, strict=False):
         found = fitted(name, found, axis, extent)
     found = fitted(name, found, last, length // 2 + 1 if length > 0 else 0)
-    by = factor(name, norm, [length, *(found.shape[axis] for axis in others)], False)
+    found = _scaled(found, factor(name, norm, [length, *(found.shape[axis] for axis in others)], False))
     for axis in others:
         found = complex_lines(found, axis, False)
-    return _scaled(_along(found, last, lambda lines: half_spectra(lines, length)), by)
+    return _along(found, last, lambda lines: half_spectra(lines, length))
 
 
 def _single(n: int | None) -> Sequence[int] | None:

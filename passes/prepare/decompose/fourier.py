@@ -2,28 +2,73 @@
 
 A line of n·m points is transformed along n, multiplied by twiddle factors, and transformed along m. Each step puts the
 axis that it transforms behind the rest, so that the frequencies are in order at the end and nothing else is moved.
+Transforms of real lines have a last step of their own, and their inverses a first one, where the device has such steps.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Node
+from lavax.ir.types import TensorType
 from lavax.passes.build.builder import build, reshape
+from lavax.passes.complex_parts.parts import interleaved, separated
+from lavax.passes.complex_parts.real_lines import joined, taken_apart
 from lavax.passes.target.target import Target
 
 
 def _steps(node: Node, target: Target) -> Node:
     (x,) = node.operands
-    lines, points, rest, behind, _ = x.shape
+    _, points, rest, behind, _ = x.shape
     if rest > 1:
         return node
-    for width in target.transforms.steps(points, behind > 1):
+    return _in_steps(x, target.transforms.steps(points, behind > 1), node.attrs["reverse"], node.type)
+
+
+def _in_steps(x: Node, widths: Sequence[int], reverse: bool, type: TensorType | None = None) -> Node:
+    """f32[lines,points,1,behind,2] after the steps of these widths, as f32[lines,rest,1,behind,2], or as `type`."""
+    lines, points, _, behind, _ = x.shape
+    for number, width in enumerate(widths, 1):
         rest = points // width
-        type = node.type if rest == 1 else x.type.with_shape((lines, rest, width * behind, 1, 2))
+        after = x.type.with_shape((lines, rest, 1, width * behind, 2))
         form = reshape(x, (lines, width, rest, behind, 2))
-        x = build("fourier_step", form, type=type, reverse=node.attrs["reverse"])
+        x = build("fourier_step", form, type=type if type and number == len(widths) else after, reverse=reverse)
         points, behind = rest, behind * width
     return x
 
 
-RULES: dict[str, Callable[[Node, Target], Node]] = {"fourier_step": _steps}
+def _spectrum(node: Node, target: Target) -> Node:
+    (x,) = node.operands
+    lines, points, behind, _ = x.shape
+    if behind > 1:
+        return node
+    whole = reshape(x, (lines, points, 1, 1, 2))
+    steps = target.transforms.mirrored_steps(points)
+    if not steps:
+        found = _in_steps(whole, target.transforms.steps(points, False), False)
+        return reshape(interleaved(taken_apart(separated(reshape(found, (lines, points, 2))))), node.shape)
+    *widths, last = steps
+    ahead = reshape(_in_steps(whole, widths, False), (lines, last, points // last, 2))
+    return build("fourier_spectrum", ahead, type=node.type)
+
+
+def _join(node: Node, target: Target) -> Node:
+    (x,) = node.operands
+    lines, points = x.shape[0], x.shape[1] - 1
+    if node.attrs["rest"] > 1:
+        return node
+    steps = target.transforms.mirrored_steps(points)
+    if not steps:
+        whole = reshape(interleaved(joined(separated(x))), (lines, points, 1, 1, 2))
+        return _in_steps(whole, target.transforms.steps(points, False), True, node.type)
+    *widths, first = steps
+    rest = points // first
+    type = x.type.with_shape((lines, rest, 1, first, 2)) if widths else node.type
+    found = build("fourier_join", x, type=type, rest=rest)
+    return _in_steps(found, widths, True, node.type) if widths else found
+
+
+RULES: dict[str, Callable[[Node, Target], Node]] = {
+    "fourier_step": _steps,
+    "fourier_spectrum": _spectrum,
+    "fourier_join": _join,
+}

@@ -18,7 +18,7 @@ OF_WHOLE_ORDERS = {"expn", "polygamma"}
 _UNIT = 2.0**-23
 # Operations that have tests of their own: tests/lavax/test_callbacks_on_device.py, tests/lavax/numpy/complex and
 # tests/lavax/numpy/fft.
-ELSEWHERE = {"host_call", "complex", "conjugate", "fft", "imag", "real", "unit_root"}
+ELSEWHERE = {"host_call", "complex", "conjugate", "fft", "imag", "irfft", "real", "rfft", "unit_root"}
 ON_DEVICE = sorted(OPERATIONS.keys() - ELSEWHERE)
 
 

@@ -127,6 +127,40 @@ def move_by_digit(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: 
     return sorted(arrays[0][tuple(row)].tolist(), key=lambda value: digit_of(value, attrs))[rank]
 
 
+def fourier_spectrum(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The transform of the real line whose points, in the order of the steps before, are pairs of numbers."""
+    x = arrays[0]
+    _, points, behind, _ = x.shape
+    line, k, side = place
+    half = points * behind
+
+    def pair(frequency: int) -> complex:
+        own, back = divmod(frequency % half, behind)
+        turns = (cmath.exp(-2j * math.pi * (own * point % points) / points) for point in range(points))
+        return sum(complex(*x[line, point, back]) * turn for point, turn in enumerate(turns))
+
+    z, mirrored = pair(k), pair(half - k).conjugate()
+    total = (z + mirrored) / 2 - 0.5j * cmath.exp(-1j * math.pi * k / half) * (z - mirrored)
+    return (total.real, total.imag)[side]
+
+
+def fourier_join(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """A step in reverse, of the pairs that a half of a spectrum gives."""
+    s = arrays[0]
+    line, other, frequency, side = place
+    half, rest = s.shape[1] - 1, attrs["rest"]
+    points = half // rest
+    total = 0j
+    for point in range(points):
+        k = point * rest + other
+        here, mirrored = (complex(s[line, at, 0], s[line, at, 1] * (0 < at < half)) for at in (k, half - k))
+        even, odd = here + mirrored.conjugate(), here - mirrored.conjugate()
+        z = even + 1j * cmath.exp(1j * math.pi * k / half) * odd
+        total += z * cmath.exp(2j * math.pi * (frequency * point % points) / points)
+    total *= cmath.exp(2j * math.pi * frequency * other / half)
+    return (total.real, total.imag)[side]
+
+
 def fourier_step(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The sum of the points of a line, each turned by its place and frequency, and then by the twiddle factor."""
     x = arrays[0]

@@ -39,6 +39,9 @@ class Registers:
     def named(self, real: str, imaginary: str) -> Number:
         return Number(*(self.body.declare(self.body.scopes[-1], self.kind, text) for text in (real, imaginary)))
 
+    def constant(self, value: complex) -> Number:
+        return Number(_text(value.real), _text(value.imag))
+
     def plus(self, x: Number, y: Number) -> Number:
         return self.named(f"{x.real} + {y.real}", f"{x.imaginary} + {y.imaginary}")
 

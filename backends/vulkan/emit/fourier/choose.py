@@ -35,6 +35,14 @@ def steps_of(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]
     return _steps(primes, longest_line(profile, WORKGROUP_LIMITS.least_together))
 
 
+def mirrored_steps_of(points: int, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step, in whose last one an invocation of a CPU driver holds two lines; none on a GPU."""
+    if profile.kind != "cpu":
+        return ()
+    found = steps_of(points, False, profile)
+    return found if found[-1] <= REGISTER_LIMITS.together else _steps(prime_factors(points), REGISTER_LIMITS.together)
+
+
 def _steps(primes: list[int], widest: int) -> Sequence[int]:
     return balanced(primes, max([widest, *primes])) or (1,)
 

@@ -1,0 +1,107 @@
+"""Transforms of real lines: which steps they take, their values, derivatives and batches on the device."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS, mirrored_steps_of
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.target.target import Target, Transforms
+
+RANDOM = np.random.default_rng(6)
+
+
+def _lines(*shape: int) -> np.ndarray:
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def _spectra(*shape: int) -> np.ndarray:
+    return (RANDOM.normal(size=shape) + 1j * RANDOM.normal(size=shape)).astype(np.complex64)
+
+
+def _operations(function: str, shape: tuple[int, ...], dtype: str, transforms: Transforms) -> list[str]:
+    graph = lx.trace(getattr(lnp.fft, function))(lx.ShapeDtype(shape, dtype))
+    nodes = prepare(graph, Target(transforms=transforms)).nodes
+    return [node.op for node in nodes if node.op.startswith("fourier")]
+
+
+def test_steps_of_each_device() -> None:
+    cpu = Transforms(mirrored_steps=lambda points: mirrored_steps_of(points, CPU_DRIVER))
+    assert _operations("rfft", (4, 8192), "float32", cpu) == ["fourier_step"] * 2 + ["fourier_spectrum"]
+    assert _operations("irfft", (4, 65), "complex64", cpu) == ["fourier_join", "fourier_step"]
+    assert _operations("rfft", (4, 8192), "float32", Transforms()) == ["fourier_step"]
+    assert _operations("irfft", (4, 65), "complex64", Transforms()) == ["fourier_step"]
+
+
+def test_two_columns_have_few_points() -> None:
+    for points in (1, 6, 31, 64, 500, 4096, 31**2, 3**8):
+        steps = mirrored_steps_of(points, CPU_DRIVER)
+        assert np.prod(steps) == points and steps[-1] <= REGISTER_LIMITS.together
+    assert mirrored_steps_of(64, GENERIC_GPU) == ()
+
+
+# Whole in one step, of an even and an odd number of pairs; in two and three, with an even and an odd number of columns;
+# by products; by a convolution.
+@pytest.mark.parametrize("length", [2, 4, 6, 50, 62, 64, 90, 128, 210, 1000, 4096, 2 * 37, 2 * 131, 2 * 33**3])
+def test_values(length: int) -> None:
+    limit = 2**-24 * max(np.log2(length), 2)  # half of what is promised
+    x, s = _lines(3, length), _spectra(3, length // 2 + 1)
+    expected = np.fft.rfft(x.astype(np.float64))
+    assert np.linalg.norm(np.asarray(lnp.fft.rfft(x)) - expected) <= limit * np.linalg.norm(expected)
+    back = np.fft.irfft(s.astype(np.complex128), length)  # which ignores the imaginary parts of both ends
+    assert np.linalg.norm(np.asarray(lnp.fft.irfft(s, length)) - back) <= limit * np.linalg.norm(back)
+
+
+@pytest.mark.parametrize("length", [12, 13, 96])
+def test_gradients_in_the_middle(length: int) -> None:
+    """Of 3·Σ v·(F(2x) ⊙ w): F's matrix, by NumPy in float64, times 6·v·w."""
+    x, w = _lines(2, length), _spectra(2, length // 2 + 1)
+    found = lx.grad(lambda x: 3 * lnp.sum(lnp.real(lnp.fft.rfft(2 * x) * w)))(x)
+    rows = np.fft.rfft(np.eye(length))
+    np.testing.assert_allclose(np.asarray(found), 6 * (w @ rows.T).real, rtol=1e-4, atol=1e-4)
+    v = _lines(2, length)
+    found = lx.grad(lambda s: 3 * lnp.sum(lnp.fft.irfft(2 * s, length) * v))(w)
+    basis = np.eye(length // 2 + 1)
+    real, imaginary = (np.fft.irfft(unit * basis, length) for unit in (1, 1j))
+    expected = 6 * (v @ real.T - 1j * (v @ imaginary.T))  # ∂/∂x − i·∂/∂y
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_tangents() -> None:
+    x, t = _lines(60), _lines(60)
+    _, found = lx.jvp(lambda x: lnp.fft.irfft(lnp.fft.rfft(x) ** 2), (x,), (t,))
+    expected = np.fft.irfft(2 * np.fft.rfft(x) * np.fft.rfft(t))
+    np.testing.assert_allclose(np.asarray(found), expected, atol=1e-4)
+
+
+def test_batches_and_loops() -> None:
+    x = _lines(4, 30, 5)
+    expected = np.fft.rfft(x, axis=1)
+    batched = lx.vmap(lambda line: lnp.fft.rfft(line, axis=0), in_axes=2, out_axes=2)(x)
+    np.testing.assert_allclose(np.asarray(batched), np.fft.rfft(x, axis=0), atol=2e-5)
+
+    def body(carry: lx.Array, line: lx.Array) -> tuple[lx.Array, lx.Array]:
+        spectrum = lnp.fft.rfft(line, axis=0)
+        return carry + lnp.fft.irfft(spectrum, axis=0), spectrum
+
+    total, spectra = lx.scan(body, lnp.zeros((30, 5)), x)
+    np.testing.assert_allclose(np.asarray(spectra), expected, atol=2e-5)
+    np.testing.assert_allclose(np.asarray(total), x.sum(0), atol=2e-5)
+
+
+def test_steps_read_through_what_is_computed_before() -> None:
+    x = _lines(200, 64)
+    found = lx.compile(lambda x: lnp.fft.irfft(lnp.fft.rfft(lnp.sin(x) + 1, norm="ortho") * 2j, norm="ortho"))(x)
+    expected = np.fft.irfft(np.fft.rfft(np.sin(x) + 1) * 2j)
+    np.testing.assert_allclose(np.asarray(found), expected, atol=2e-6)
+
+
+def test_double_precision_has_the_same_functions() -> None:
+    with lx.enable_x64():
+        x = RANDOM.normal(size=(2, 24))
+        spectrum = lnp.fft.rfft(x)
+        np.testing.assert_allclose(np.asarray(spectrum), np.fft.rfft(x), atol=1e-13)
+        np.testing.assert_allclose(np.asarray(lnp.fft.irfft(spectrum)), x, atol=1e-14)
