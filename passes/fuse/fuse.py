@@ -44,10 +44,15 @@ _OF_OPERATION: Mapping[str, Visit] = {
     "item": visit_item,
 }
 
+_NONE_CARRIED: Mapping[Node, Node] = {}
 
-def fuse(graph: Graph, target: Target = ANY_DEVICE) -> Fusion:
-    """Fuses the graph for a device. The result's `all_drafts` holds the kernels; all outputs are stored."""
-    fusion = Fusion(graph, target)
+
+def fuse(graph: Graph, target: Target = ANY_DEVICE, carried: Mapping[Node, Node] = _NONE_CARRIED) -> Fusion:
+    """Fuses the graph for a device. The result's `all_drafts` holds the kernels; all outputs are stored.
+
+    `carried` has the outputs that a loop writes over inputs, if it can.
+    """
+    fusion = Fusion(graph, target, carried)
     for node in walk(graph.nodes):
         visit = _OF_OPERATION.get(node.op) or _OF_FAMILY[OPERATIONS[node.op].family]
         visit(fusion, node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lavax.ir.graph import INPUT, Graph, Node
@@ -38,9 +39,9 @@ _CUTS = 16
 class Fusion(Drafts):
     """The state of one walk."""
 
-    def __init__(self, graph: Graph, target: Target) -> None:
+    def __init__(self, graph: Graph, target: Target, carried: Mapping[Node, Node]) -> None:
         super().__init__()
-        self.target = target
+        self.target, self.carried = target, carried
         self.readers = Readers(graph, beyond_movement=target.products.stages_operands)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)

@@ -24,6 +24,7 @@ class Reason(Enum):
     WHOLE_ROWS = "a reduction needs whole rows, and this kernel's invocations have none at hand"
     PRODUCT = "a contraction reads its operands over and over"
     ROUTINE = "a routine reads its operands in an order of its own"
+    UPDATED = "a loop updates the array in place that this is made of"
     PROLOGUE = "it costs more than what a contraction may compute again at every read"
     SCATTERED = "its neighbours in memory are none in the contraction that reads it over and over"
     STRIDES = "steps between its elements are not always as long, so the contraction could not share its shader"

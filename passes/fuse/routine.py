@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
+from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.build.attention import joint_kernel_key
 from lavax.passes.fuse.contraction import before_repetition
 from lavax.passes.fuse.costs import cost_of
@@ -24,6 +25,8 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
 
 
 def visit_routine(fusion: Fusion, node: Node) -> None:
+    if node.op in SCATTERS and fusion.carried.get(node) is node.operands[0]:
+        _read_before_writing(fusion, node)
     for position, operand in enumerate(map(as_stored, node.operands)):
         if position in _READ_OFTEN.get(node.op, ()) and any(map(_is_computed, fusion.cone([operand])[0])):
             fusion.store(before_repetition(fusion, operand), Reason.ROUTINE)
@@ -37,6 +40,18 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
     key = joint_kernel_key(node)
     if key is not None:
         fusion.joint_kernels[key] = draft
+
+
+def _read_before_writing(fusion: Fusion, scatter: Node) -> None:
+    """Has updates and indices that are made of the array itself written first, so that it is updated where it is.
+
+    Otherwise each turn of the loop would copy all of it, twice.
+    """
+    array, *rest = scatter.operands
+    if sum(operand.type.nbytes for operand in rest) <= array.type.nbytes:
+        for operand in rest:
+            if array in fusion.arrays_of([operand]):
+                fusion.store(operand, Reason.UPDATED)
 
 
 def _is_computed(node: Node) -> bool:

@@ -56,9 +56,9 @@ def schedule(
     position) allows an output to take over the memory of that input only. The bodies of branches and loops are
     prepared for `target` too.
     """
-    pieces = extract(fuse(graph, target), graph.outputs)
+    pieces = _pieces(graph, target, pairs or {})
     if target.fusion.operations_per_byte:
-        graph, pieces = _with_less_memory(graph, pieces, target)
+        graph, pieces = _with_less_memory(graph, pieces, target, pairs or {})
     groups, phases = dispatch_groups(pieces, target)
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
@@ -83,12 +83,19 @@ def schedule(
     )
 
 
-def _with_less_memory(graph: Graph, pieces: list[Piece], target: Target) -> tuple[Graph, list[Piece]]:
+def _with_less_memory(
+    graph: Graph, pieces: list[Piece], target: Target, pairs: Mapping[int, int]
+) -> tuple[Graph, list[Piece]]:
     """The graph and its kernels, with values recomputed that memory would hold over its peak."""
     changed = with_recomputed_values(graph, pieces, _levels(pieces))
     if changed is graph:
         return graph, pieces
-    return changed, extract(fuse(changed, target), changed.outputs)
+    return changed, _pieces(changed, target, pairs)
+
+
+def _pieces(graph: Graph, target: Target, pairs: Mapping[int, int]) -> list[Piece]:
+    carried = {graph.outputs[position]: graph.inputs[of] for position, of in pairs.items()}
+    return extract(fuse(graph, target, carried), graph.outputs)
 
 
 def dispatch_groups(pieces: Sequence[Piece], target: Target) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:

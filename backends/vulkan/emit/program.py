@@ -235,7 +235,9 @@ class _Emission:
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
         kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-        return _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
+        launch = _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
+        in_place = launch.before is not None and self._is_in_place(step, number)
+        return replace(launch, before=None) if in_place else launch
 
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
         """The guard's own dispatch, and those under it, which read their numbers of workgroups from its table."""

@@ -30,6 +30,7 @@ from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.fuse.lane_loops import LANE_LOOPS, iterations_of
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until
 from lavax.passes.kernels.kernel import Kernel, KernelStep
@@ -80,12 +81,19 @@ def _of_lanes(kernel: Kernel) -> int:
     return iterations_of(loop) if loop.op == "scan" else MAX_LOOP_ITERATIONS
 
 
+def _of_scatter(kernel: Kernel) -> int:
+    """A copy of a line, and all updates; other routines are no work for a workgroup beside others."""
+    node = kernel.graph.outputs[0]
+    return node.type.size + node.operands[2].type.size if node.op in SCATTERS else MAX_LOOP_ITERATIONS
+
+
 # The kinds of kernels that a workgroup can run beside others: iterations of loops in one of its workgroups, at most.
 _ITERATIONS: dict[str, Callable[[Kernel], int]] = {
     "map": lambda kernel: 8,
     "row": _of_rows,
     "contract": _of_contraction,
     "loop": _of_lanes,
+    "routine": _of_scatter,
 }
 
 

@@ -17,6 +17,7 @@ from lavax.backends.vulkan.plan.plan import Dispatch, RepeatDispatches
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER
 from lavax.ir.interpreter import interpret
 from lavax.ir.parser import parse
+from lavax.passes.kernels.commands import Repeat, steps_of
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.run.execution import backend
@@ -92,6 +93,15 @@ def steps_to(bound: float) -> Callable[..., Any]:
     return lambda x: lx.while_loop(lambda s: (lnp.sum(s[0] * s[0]) < bound) & (s[1] < 700), turn, (x, 0))
 
 
+def recurrence(x: Any) -> Any:
+    """Each turn computes one element of a long array from those before it."""
+    return lx.fori_loop(2, 40, lambda i, c: c.at[i].set(c[i - 1] * 0.5 + lnp.sin(c[i - 2])), x)
+
+
+def rows_from_rows(x: Any) -> Any:
+    return lx.fori_loop(0, 8, lambda i, c: c.at[lnp.array([i % 3, 1])].add(c[(i + 1) % 3] * 0.5), x)
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "neighbours": (lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x), (X,)),
     "sums": (lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c * 0.3 + lnp.sum(c) * i / 200), x), (X,)),
@@ -123,6 +133,8 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "branches in branches": (lambda x: branches(x, lambda i: 2), (X,)),
     "a while in a branch": (lambda x: branches(x, lambda i: i % 3 + 1), (X,)),
+    "elements from elements": (recurrence, (np.linspace(0, 1, 200, dtype="f"),)),
+    "rows from rows": (rows_from_rows, (H,)),
     "while": (steps_to(1e3), (X,)),
     "while that never turns": (steps_to(0), (X,)),
     "in a loop that ends by all lanes": (
@@ -190,6 +202,16 @@ def test_long_loops_are_cut_after_any_turn(name: str, turns: int, monkeypatch: p
     assert is_by_workgroup(shaders)
     for one, other in zip(whole, cut, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_carried_array_is_updated_where_it_is() -> None:
+    """The element is computed first, so that no turn copies the array."""
+    kernels = schedule(prepare(lx.trace(recurrence)(np.zeros(200, "f"))))
+    (loop,) = (command for command in kernels.steps if isinstance(command, Repeat))
+    steps = list(steps_of(loop.commands))
+    assert [str(node.type) for step in steps for node in step.kernel.graph.outputs if node.shape] == ["f32[200]"]
+    (update,) = (step for step in steps if step.kernel.kind == "routine")
+    assert update.writes[0][0] in update.reads[0]
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
