@@ -111,8 +111,8 @@ def turns_while(asking: Sequence[Command], body: Sequence[Command], holds: str, 
     members, asked = _all_members(body, sources), _all_members(asking, sources)
     if members is None or asked is None:
         return None
-    turns = Turns(1 << 30, (*members, *asked), sources.place(holds))
-    return _if_it_fits(replace(turns, count=most_turns(turns)))
+    turns = _if_it_fits(Turns(MAX_LOOP_ITERATIONS, (*members, *asked), sources.place(holds)))
+    return None if turns is None else replace(turns, count=most_turns(turns))
 
 
 def _if_it_fits(turns: Turns | None) -> Turns | None:

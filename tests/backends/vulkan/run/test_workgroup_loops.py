@@ -142,8 +142,12 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (X,),
     ),
 }
-# Factorisations and much data are not a workgroup's work.
+# Factorisations, much data and lanes that each end by themselves are not a workgroup's work.
 OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "lanes": (
+        lx.vmap(lambda x: lx.while_loop(lambda c: c[0] < 100, lambda c: (c[0] * 1.1 + 1, c[1] + 1), (x, 0))),
+        (X,),
+    ),
     "factorisations": (
         lambda w: lx.fori_loop(0, 4, lambda i, c: lnp.linalg.cholesky(c @ c.T + lnp.eye(5)), w),
         (W,),
