@@ -69,10 +69,10 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_is_too_large_or_ambiguous_is_refused_at_once(name: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ParseError) as raised:
         parse(TEXTS[name])
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert len(str(raised.value)) < 5000
 
 
@@ -84,9 +84,9 @@ def test_long_graphs_are_read_in_linear_time() -> None:
         f'graph (x: f32[2]) {{\n  %0 = checkpoint(x) keep="nothing" body={inner} : (f32[2])\n'
         "  %1 = item(%0) index=0 : f32[2]\n  return %1\n}"
     )
-    start = time.perf_counter()
+    start = time.process_time()
     verify(parse(text))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_every_attribute_has_a_domain() -> None:

@@ -154,6 +154,6 @@ def test_a_deep_gradient_takes_moderate_time() -> None:
         return lnp.sum(x)
 
     graph = lx.trace(lx.grad(deep))(X)
-    start = time.perf_counter()
+    start = time.process_time()
     assert graph.to_svg()
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
