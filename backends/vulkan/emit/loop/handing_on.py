@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lavax.backends.vulkan.emit.loop.turns import Branch, HandedOn, Member, Turn, Turns, members_of, slots_of
+from lavax.backends.vulkan.emit.loop.turns import Branch, FirstRow, HandedOn, Member, Turn, Turns, members_of, slots_of
 from lavax.backends.vulkan.emit.loop.writing import moves_by_words
 
 
@@ -25,7 +25,36 @@ def hand_on(turns: Turns) -> Turns:
         behind |= set(slots_of(turn))
         can_be = isinstance(turn, Member) and turn.is_copy and _can_be_handed_on(turn, members[:place], behind_it)
         found.append(HandedOn(turn) if can_be and isinstance(turn, Member) else turn)
-    return replace(turns, members=tuple(_with_barriers_of_copies(found[::-1])))
+    return replace(turns, members=tuple(_with_barriers_of_copies(_in_rows(found[::-1]))))
+
+
+def _in_rows(turns: Sequence[Turn]) -> list[Turn]:
+    """The turn's parts; what is handed on and stacked as it was before goes from row to row."""
+    found = list(turns)
+    for place, turn in enumerate(turns):
+        if not isinstance(turn, HandedOn) or turn.source.counters:
+            continue
+        for number, copy in enumerate(turns[:place]):
+            if not isinstance(copy, Member):
+                continue
+            step = _step_of_rows(copy, turn, [*turns[:number], *turns[number + 1 :]])
+            if step is not None:
+                found[place] = handed = replace(turn, rows=copy.places[1], step=step)
+                found[number] = FirstRow(copy, handed)
+                break
+    return found
+
+
+def _step_of_rows(copy: Member, handed: HandedOn, others: Sequence[Turn]) -> int | None:
+    """By how much the turn moves to the next row, if the copy stacks what is handed on, and nothing else does."""
+    if not copy.is_copy or copy.barrier or copy.places[0] != handed.target or len(copy.places[1].counters) != 1:
+        return None
+    rows, (counter,) = copy.places[1], copy.places[1].counters
+    kernels = [kernel for turn in others for kernel in members_of(turn)]
+    if not moves_by_words(rows) or any(place.slot == rows.slot for kernel in kernels for place in kernel.places):
+        return None
+    steps = [kernel.increment for kernel in kernels if any(place.slot == counter for place in kernel.written)]
+    return steps[0] if len(steps) == 1 and rows.strides[0] == handed.target.nbytes else None
 
 
 def _within(turn: Turn) -> Turn:
@@ -69,12 +98,14 @@ def _with_barriers_of_copies(turns: Sequence[Turn]) -> list[Turn]:
     return found
 
 
-def _waiting(turn: Member | Branch | Turns) -> Turn:
+def _waiting(turn: Member | FirstRow | Branch | Turns) -> Turn:
     """The same; its first kernel waits for all that was written before."""
     if isinstance(turn, Member):
         return replace(turn, barrier=True)
+    if isinstance(turn, FirstRow):
+        return replace(turn, copy=replace(turn.copy, barrier=True))
     if isinstance(turn, Branch):
         return turn  # it waits before it asks
     first, *rest = turn.members
-    assert not isinstance(first, HandedOn), "what is handed on was written before in the turn"
+    assert isinstance(first, (Member, Branch, Turns)), "what is handed on was written before in the turn"
     return replace(turn, members=(_waiting(first), *rest))

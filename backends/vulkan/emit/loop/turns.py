@@ -26,12 +26,14 @@ class Place:
 @dataclass(frozen=True, eq=False)
 class Member:
     """A kernel of a turn: its shader, where its arrays are, the number of those that it reads, which come first,
-    whether it only copies, whether it waits for what was written before, and its cost."""
+    whether it only copies, what it adds to a number if it does only that, whether it waits for what was written before,
+    and its cost."""
 
     launch: Launch
     places: tuple[Place, ...]
     reads: int
     is_copy: bool
+    increment: int | None
     barrier: bool
     iterations: int
     work: Work
@@ -55,10 +57,13 @@ class Member:
 class HandedOn:
     """A copy at the end of a turn that is made at the end of the loop: until then the target is where the source is.
 
-    The source is an array, which then is where the target was, or a row that the turn wrote of an array of rows.
+    The source is an array, which then is where the target was, or a row that the turn wrote of an array of rows. If
+    each turn stacks the target as it was before, in `rows`, then the source is where the next turn's row is.
     """
 
     copy: Member
+    rows: Place | None = None
+    step: int = 0  # of the counter of `rows`
 
     @property
     def source(self) -> Place:
@@ -67,6 +72,14 @@ class HandedOn:
     @property
     def target(self) -> Place:
         return self.copy.places[1]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRow:
+    """A copy of a target that is handed on to its row: only the first turn has to make it."""
+
+    copy: Member
+    handed: HandedOn
 
 
 @dataclass(frozen=True)
@@ -88,12 +101,12 @@ class Turns:
     holds: Place | None = None
 
 
-Turn = Union[Member, HandedOn, Branch, Turns]  # noqa: UP007  # names of classes that use it
+Turn = Union[Member, HandedOn, FirstRow, Branch, Turns]  # noqa: UP007  # names of classes that use it
 
 
-def kernel_of(turn: Member | HandedOn) -> Member:
+def kernel_of(turn: Member | HandedOn | FirstRow) -> Member:
     """The kernel of a turn's part that is no loop."""
-    return turn.copy if isinstance(turn, HandedOn) else turn
+    return turn if isinstance(turn, Member) else turn.copy
 
 
 def parts_of(turn: Turn) -> Iterator[Turn]:
@@ -107,7 +120,7 @@ def parts_of(turn: Turn) -> Iterator[Turn]:
 def members_of(turn: Turn) -> Iterator[Member]:
     """All kernels."""
     for part in parts_of(turn):
-        if isinstance(part, (Member, HandedOn)):
+        if not isinstance(part, (Branch, Turns)):
             yield kernel_of(part)
 
 
@@ -115,7 +128,7 @@ def slots_of(turn: Turn) -> Iterator[int]:
     """The slots of all arrays, and of what branches and loops ask."""
     for part in parts_of(turn):
         match part:
-            case Member() | HandedOn():
+            case Member() | HandedOn() | FirstRow():
                 yield from kernel_of(part).slots
             case Branch():
                 yield part.number.slot

@@ -160,6 +160,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
             tuple(sources.place(name) for name in (*step.reads[number], *step.writes[number])),
             reads=len(kernel.graph.inputs),
             is_copy=_is_copy(kernel),
+            increment=_increment_of(kernel),
             barrier=step.barrier and number == 0,
             iterations=prod(launch.groups) * (1 + _ITERATIONS[kernel.kind](kernel)),
             work=work,
@@ -174,6 +175,14 @@ def _is_copy(kernel: Kernel) -> bool:
     """Whether the kernel gives an array on as it is."""
     nodes, inputs = kernel.graph.nodes, kernel.graph.inputs
     return kernel.graph.outputs == nodes[:1] and nodes[0].op == "cast" and nodes[0].type == inputs[0].type
+
+
+def _increment_of(kernel: Kernel) -> int | None:
+    """What the kernel adds to the number that it reads, if it does nothing else."""
+    match [node.op for node in kernel.graph.nodes], kernel.graph.inputs, kernel.graph.outputs:
+        case ["constant", "add"], [number], [total] if total.operands == (number, kernel.graph.nodes[0]):
+            return int(kernel.graph.nodes[0].attrs["value"]) if number.type.shape == () else None
+    return None
 
 
 def _inside(kernel: Kernel) -> int:

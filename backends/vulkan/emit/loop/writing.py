@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from lavax.backends.vulkan.emit.loop.turns import Branch, HandedOn, Member, Place, Turn, Turns
+from lavax.backends.vulkan.emit.loop.turns import Branch, FirstRow, HandedOn, Member, Place, Turn, Turns
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.backends.vulkan.glsl.uses import Uses
 
@@ -81,6 +81,7 @@ class TurnsWriter:
         self._functions: list[str] = []
         self._loops = 0
         self._apart: dict[HandedOn, str] = {}  # the variable with the words between its arrays
+        self._turn_of: dict[HandedOn, str] = {}  # the variable that counts the turns of its loop
         self._handed: list[int] = []  # slots of arrays that loops around the present place hand on
         self._all_handed: dict[int, None] = {}
 
@@ -101,11 +102,14 @@ class TurnsWriter:
         handed = [member for member in turns.members if isinstance(member, HandedOn)]
         apart = {each: f"apart{len(self._apart) + number}" for number, each in enumerate(handed)}
         self._apart |= apart
-        lines = [f"int {name} = {self._words_between(each)};" for each, name in apart.items()]
+        self._turn_of |= dict.fromkeys(handed, turn)
+        lines = [line for each in handed for line in self._measure(each)]
         lines.append(f"for (int {turn} = 0; {turn} < {count}; ++{turn}) {{")
         own = [slot for each in handed for slot in self._moving(each)]
         self._handed += own
         self._all_handed |= dict.fromkeys(own)
+        for each in handed:
+            lines += _indented(self._aim(each, f"{turn} + 1 < {count}"))
         for member in turns.members:
             lines += _indented(self._part(member))
         if turns.holds is not None:
@@ -122,6 +126,9 @@ class TurnsWriter:
                 return self._call(turn)
             case HandedOn():
                 return self._hand_on(turn)
+            case FirstRow():
+                first = f"{self._apart[turn.handed]} == 0 || {self._turn_of[turn.handed]} == 0"
+                return [f"if ({first}) {{", *_indented(self._call(turn.copy)), "}"]
             case Branch():
                 inner = [line for member in turn.members for line in self._part(member)]
                 number = f"clamp({self._number(turn.number)}, 0, {turn.cases - 1})"
@@ -143,14 +150,34 @@ class TurnsWriter:
     def _moved_by(self, place: Place) -> str:
         return f"moved{self.slots[place.slot]}"
 
-    def _words_between(self, handed: HandedOn) -> str:
-        target, source = (f"address{self.slots[place.slot]}" for place in (handed.target, handed.source))
-        return f"words_between({target}, {source})"
+    def _measure(self, handed: HandedOn) -> list[str]:
+        """How far apart the arrays are. If one is too far, all is copied."""
+        apart, target, source = self._apart[handed], *map(self._address, (handed.target, handed.source))
+        lines = [f"int {apart} = words_between({target}, {source});"]
+        if handed.rows is None:
+            return lines
+        rows = f"rows_of_{apart}"
+        lines.append(f"int {rows} = words_between({source}, {self._address(handed.rows)});")
+        return [*lines, f"if ({rows} == 0) {apart} = 0;"]
+
+    def _aim(self, handed: HandedOn, goes_on: str) -> list[str]:
+        """The source of this turn, where the next turn stacks it; of the last turn, its own place."""
+        if handed.rows is None:
+            return []
+        apart, ((_, stride),) = self._apart[handed], zip(handed.rows.counters, handed.rows.strides, strict=True)
+        next_row = f"({self._counter(handed.rows.counters[0])} + {handed.step}) * {stride // _WORD_BYTES}"
+        moved = f"{self._moved_by(handed.source)} = {goes_on} ? rows_of_{apart} + {next_row} : 0;"
+        return [*self.wait, f"if ({apart} != 0) {moved}"]
+
+    def _address(self, place: Place) -> str:
+        return f"address{self.slots[place.slot]}"
 
     def _hand_on(self, handed: HandedOn) -> list[str]:
         """The target is where the source is. Arrays that are too far apart are copied."""
         apart, target, source = self._apart[handed], self._moved_by(handed.target), self._moved_by(handed.source)
-        if handed.source.counters:
+        if handed.rows is not None:
+            moves = [f"{target} = {apart} + {source};"]
+        elif handed.source.counters:
             moves = [f"{target} = {' + '.join([apart, *self._words_of(handed.source)])};"]
         else:
             before = f"of_{target}"

@@ -62,6 +62,16 @@ def products(turns: int) -> Callable[..., Any]:
     return lambda x, w: lx.fori_loop(0, turns, lambda i, c: lnp.sin(c @ w), x)
 
 
+def stacked(h: Any, w: Any, rows: Any, reverse: bool = False) -> Any:
+    """Each turn stacks what it was given: rows of 16 bytes or a multiple."""
+
+    def turn(carry: Any, row: Any) -> Any:
+        h, c = carry
+        return (lnp.tanh(h @ w + row), c @ w), (h, c * 2, c)
+
+    return lx.scan(turn, (h, h * 2), rows, reverse=reverse)
+
+
 def exchanged(a: Any, w: Any) -> Any:
     return lx.fori_loop(0, 7, lambda i, c: (c[1] @ w, lnp.cos(c[0] @ w), c[1]), (a, a * 2, a))
 
@@ -117,6 +127,8 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "an even number of products": (products(4), (H, W)),
     "an odd number of products": (products(5), (H, W)),
+    "stacked carries": (stacked, (H[:, :4], W[:4, :4], ROWS[:, :, :4])),
+    "stacked in reverse": (lambda *given: stacked(*given, reverse=True), (H[:, :4], W[:4, :4], ROWS[:, :, :4])),
     "carries that are exchanged": (exchanged, (H, W)),
     "products inside": (products_inside, (H, W)),
     "nested": (nested, (X,)),
@@ -196,7 +208,7 @@ def test_other_loops_are_dispatches(name: str) -> None:
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
-@pytest.mark.parametrize("name", ["sums", "products", "reverse", "gradient", "carries that are exchanged", "nested"])
+@pytest.mark.parametrize("name", ["sums", "products", "reverse", "gradient", "stacked carries", "stacked in reverse"])
 @pytest.mark.parametrize("turns", [1, 4, 5])
 def test_long_loops_are_cut_after_any_turn(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     function, arguments = LOOPS[name]
@@ -231,7 +243,7 @@ def test_a_condition_is_asked_again_after_the_turns_of_a_dispatch(turns: int, mo
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
-@pytest.mark.parametrize("name", ["products", "an odd number of products", "products inside"])
+@pytest.mark.parametrize("name", ["products", "an odd number of products", "products inside", "stacked in reverse"])
 def test_carries_far_apart_are_copied(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, arguments = LOOPS[name]
     near, shaders = agree(function, *arguments)
@@ -241,6 +253,13 @@ def test_carries_far_apart_are_copied(name: str, monkeypatch: pytest.MonkeyPatch
     assert "abs(bytes) < 0l" in shaders
     for one, other in zip(near, far, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_carries_go_from_row_to_row() -> None:
+    """Only the first turn copies what it was given to its row."""
+    _, shaders = agree(*LOOPS["stacked carries"][:1], *LOOPS["stacked carries"][1])
+    assert " == 0 || turn0 == 0) {" in shaders and "turn0 + 1 < int(words[" in shaders
 
 
 def test_no_turns() -> None:
