@@ -64,12 +64,13 @@ def moves_by_words(place: Place) -> bool:
 @dataclass(frozen=True)
 class _Stand:
     """Where a kernel finds an array: `words` behind an address, of which `moved` are those that a carry is handed on
-    by. Without `by_words` the kernel's shader says where, but for these."""
+    by. Without `by_words` the kernel's shader says where, but for these; `elsewhere` is an array other than it says."""
 
     address: str
     words: tuple[str, ...]
     moved: str = ""
     by_words: bool = True
+    elsewhere: bool = False
 
 
 class TurnsWriter:
@@ -189,7 +190,7 @@ class TurnsWriter:
         """The copy to the target's own place from where it is, if that is another."""
         target = self._moved_by(handed.target)
         place = f"address{self.slots[handed.target.slot]}"
-        stands = [_Stand(place, (target,), target), _Stand(place, ())]
+        stands = [_Stand(place, (target,), target, elsewhere=True), _Stand(place, ())]
         lines = [*([] if handed.copy.barrier else self.wait), *self._call(handed.copy, stands)]
         lines += [f"moved{self.slots[slot]} = 0;" for slot in self._moving(handed)]
         return [f"if ({target} != 0) {{", *_indented(lines), "}"]
@@ -234,7 +235,7 @@ class TurnsWriter:
             words = " + ".join([f"low_bits({array})", *stand.words])
             indexed[number] = f"uint64_t {array} = {stand.address}; int {first} = {words};"
             return indexed
-        address = lines[number].partition(" = ")[2].rstrip(";")
+        address = stand.address if stand.elsewhere else lines[number].partition(" = ")[2].rstrip(";")
         if stand.moved:
             address = f"{self.uses.access('behind')}({address}, {stand.moved}, {_WORD_BYTES}u)"
         return [*lines[:number], f"uint64_t {array} = {address};", *lines[number + 1 :]]

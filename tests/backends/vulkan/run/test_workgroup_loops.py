@@ -76,6 +76,11 @@ def exchanged(a: Any, w: Any) -> Any:
     return lx.fori_loop(0, 7, lambda i, c: (c[1] @ w, lnp.cos(c[0] @ w), c[1]), (a, a * 2, a))
 
 
+def bytes_exchanged(a: Any) -> Any:
+    """Four lie in a word, so their kernels have no index of words that could move."""
+    return lx.fori_loop(0, 7, lambda i, c: (c[1] * 2, c[0] + lnp.max(c[1])), (a, a))
+
+
 def products_inside(x: Any, w: Any) -> Any:
     def turn(c: Any, row: Any) -> Any:
         c = lx.fori_loop(0, 3, lambda i, t: lnp.tanh(t @ w), c) @ w
@@ -130,6 +135,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "stacked carries": (stacked, (H[:, :4], W[:4, :4], ROWS[:, :, :4])),
     "stacked in reverse": (lambda *given: stacked(*given, reverse=True), (H[:, :4], W[:4, :4], ROWS[:, :, :4])),
     "carries that are exchanged": (exchanged, (H, W)),
+    "bytes that are exchanged": (bytes_exchanged, (np.arange(1, 13, dtype=np.uint8).reshape(3, 4),)),
     "products inside": (products_inside, (H, W)),
     "nested": (nested, (X,)),
     "lanes inside": (lanes_inside, (X,)),
