@@ -11,8 +11,9 @@ from lavax.ir.types import DTYPES, DType
 from lavax.onnx.writing.writer import Held, Rule, Writer, element_type
 
 _I32, _I64, _U32 = DTYPES["i32"], DTYPES["i64"], DTYPES["u32"]
-# Runtimes compute with 32- and 64-bit integers; narrower ones pass through wider ones, and wrap when they come back.
-_WIDER = {"i8": _I32, "i16": _I32, "u8": _I32, "u16": _I32, "u32": _I64}
+# Runtimes compute with 32- and 64-bit integers that have a sign; others pass through them, and wrap when they come
+# back. Not through 64 bits, which readers may not have.
+_WIDER = {"i8": _I32, "i16": _I32, "u8": _I32, "u16": _I32, "u32": _I32}
 
 
 def _spread(node: Node, writer: Writer) -> tuple[int, ...]:
@@ -115,7 +116,42 @@ def _where(writer: Writer, node: Node, names: list[str]) -> str:
     return writer.cast(made, node.dtype)
 
 
+def _power(writer: Writer, node: Node, names: list[str]) -> str:
+    if node.dtype == _U32:  # runtimes do not wrap powers
+        made = writer.add("Pow", [writer.cast(name, _I64) for name in names])
+        return writer.cast(made, node.dtype)
+    return _in_wider(writer, node.dtype, names, "Pow")
+
+
+def _divide(writer: Writer, node: Node, names: list[str]) -> str:
+    if node.dtype == _U32:
+        return _unsigned_quotient(writer, *names)
+    return _in_wider(writer, node.dtype, names, "Div")
+
+
+def _unsigned_quotient(writer: Writer, x: str, y: str) -> str:
+    """The quotient of 32-bit integers without sign, by integers with a sign, for readers that have no 64 bits.
+
+    Half of x has no sign bit. Twice its quotient is the wanted one, or one less than it. A divisor with the highest bit
+    goes into x once at most. Warren, "Hacker's Delight", 9-3.
+    """
+    is_large = writer.add("Less", [writer.cast(y, _I32), writer.number(0, _I32)])
+    divisor = writer.add("Where", [is_large, writer.number(1, _I32), writer.cast(y, _I32)])
+    half = writer.cast(writer.add("BitShift", [x, writer.number(1, _U32)], direction="RIGHT"), _I32)
+    twice = writer.add("Mul", [writer.add("Div", [half, divisor]), writer.number(2, _I32)])
+    rest = writer.add("Sub", [writer.cast(x, _I32), writer.add("Mul", [twice, divisor])])
+    goes_again = writer.add("GreaterOrEqual", [in_order(writer, writer.cast(rest, _U32)), in_order(writer, y)])
+    quotient = writer.add("Add", [twice, writer.cast(goes_again, _I32)])
+    goes_once = writer.add("GreaterOrEqual", [in_order(writer, x), in_order(writer, y)])
+    made = writer.add("Where", [is_large, writer.cast(goes_once, _I32), quotient])
+    return writer.cast(made, _U32)
+
+
 def _remainder(writer: Writer, node: Node, names: list[str]) -> str:
+    if node.dtype == _U32:
+        quotient = _unsigned_quotient(writer, *names)
+        whole = writer.add("Mul", [writer.cast(quotient, _I32), writer.cast(names[1], _I32)])
+        return writer.cast(writer.add("Sub", [writer.cast(names[0], _I32), whole]), _U32)
     return _in_wider(writer, node.dtype, names, "Mod", fmod=1)
 
 
@@ -236,7 +272,7 @@ RULES: dict[str, Rule] = {
     "barrier": _first,
     "cast": _rule(_cast),
     "cbrt": _rule(_cbrt),
-    "divide": _arithmetic("Div"),
+    "divide": _rule(_divide),
     "equal": _comparison("Equal"),
     "erfc": _rule(_erfc),
     "exp2": _rule(_exp2),
@@ -254,7 +290,7 @@ RULES: dict[str, Rule] = {
     "not": _logic("Not", "BitwiseNot"),
     "not_equal": _not_equal,
     "or": _logic("Or", "BitwiseOr"),
-    "power": _arithmetic("Pow"),
+    "power": _rule(_power),
     "remainder": _rule(_remainder),
     "rsqrt": _rule(_rsqrt),
     "shift_left": _shift("LEFT"),

@@ -12,7 +12,8 @@ from lavax.onnx.writing.elementwise import in_order, out_of_order
 from lavax.onnx.writing.writer import Rule, Writer
 
 _I32, _I64 = DTYPES["i32"], DTYPES["i64"]
-# What runtimes reduce and sort; other integers and truth values pass through 32 bits, unsigned ones through 64.
+# What runtimes reduce and sort; other integers and truth values pass through 32 bits, unsigned ones through 64, where
+# sums do not overflow.
 _PLAIN = frozenset(("f16", "bf16", "f32", "f64", "i32", "i64"))
 
 
@@ -38,7 +39,9 @@ def _comparable(writer: Writer, x: Node) -> str:
     return name if x.dtype.name in _PLAIN else writer.cast(name, _numbers(x.dtype))
 
 
-def _reduction(operator: str) -> Rule:
+def _reduction(operator: str, is_order: bool = False) -> Rule:
+    """`is_order` says that the result depends on the order of numbers, as extrema do."""
+
     def write(writer: Writer, node: Node) -> str:
         if pooled := _pool(writer, node):
             return pooled
@@ -49,6 +52,8 @@ def _reduction(operator: str) -> Rule:
             made: str = writer.add(operator, [name, axes], keepdims=0, noop_with_empty_axes=1)
             return made
 
+        if is_order and x.dtype.name == "u32":
+            return out_of_order(writer, reduce(in_order(writer, writer.full(x)), _I32))
         return in_numbers(writer, writer.full(x), x.dtype, reduce)
 
     return write
@@ -127,7 +132,11 @@ def _cumulative(operator: str, identity: Callable[[DType], object]) -> Rule:
                 step *= 2
             return name
 
-        return in_numbers(writer, writer.full(node.operands[0]), node.dtype, fold)
+        name = writer.full(node.operands[0])
+        if node.dtype.name == "u32" and operator in ("Max", "Min"):
+            ordered = in_order(writer, name)
+            return out_of_order(writer, fold(ordered, _I32))
+        return in_numbers(writer, name, node.dtype, fold)
 
     return write
 
@@ -182,8 +191,8 @@ RULES: dict[str, Rule] = {
     "cumulative_min": _cumulative("Min", lambda dtype: dtype.highest),
     "cumulative_prod": _cumulative("Mul", lambda dtype: dtype.number(1)),
     "cumulative_sum": _cumulative_sum,
-    "max": _reduction("ReduceMax"),
-    "min": _reduction("ReduceMin"),
+    "max": _reduction("ReduceMax", is_order=True),
+    "min": _reduction("ReduceMin", is_order=True),
     "prod": _reduction("ReduceProd"),
     "search_sorted": _search_sorted,
     "sort": _sort,

@@ -96,3 +96,16 @@ def test_bits_without_a_form_are_refused(tmp_path: Path) -> None:
     with pytest.raises(lx.ONNXError, match=r"bitcast.*: bits are written for float32"):
         lx.onnx.save(lambda x: lax.bitcast_convert_type(x, "uint16"), (X.astype("float16"),), tmp_path / "f.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_integers_without_sign_beyond_the_signed_ones(tmp_path: Path) -> None:
+    """Also where the reader has no 64 bits."""
+    x = np.array([4294967293, 5, 0, 2**31, 2**31 + 7, 4294967295, 77], np.uint32)
+    y = np.array([4, 7, 3, 2**31, 4294967295, 1, 2**31 + 1], np.uint32)
+
+    def function(x: lx.Array, y: lx.Array) -> list[Any]:
+        rows = lnp.stack([x, y])
+        extrema = [lnp.max(rows, 1), lnp.min(rows, 0), lax.cummax(rows, 1), lax.cummin(rows, 0), lnp.clip(x, 3, y)]
+        return [x // y, x % y, x + lnp.float32(3e9).astype("uint32"), lnp.where(x > y, x, y), *extrema]
+
+    compare(function, x, y, path=tmp_path / "f.onnx")
