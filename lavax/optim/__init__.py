@@ -42,6 +42,11 @@ from lavax.optim.apply import (
     incremental_update,
     periodic_update,
 )
+from lavax.optim.complex_parameters import (
+    SplitRealAndImaginaryArrays,
+    SplitRealAndImaginaryState,
+    split_real_and_imaginary,
+)
 from lavax.optim.descent import (
     fromage,
     lars,
@@ -319,6 +324,8 @@ __all__ = [
     "Schedule",
     "ScheduleFreeState",
     "SophiaState",
+    "SplitRealAndImaginaryArrays",
+    "SplitRealAndImaginaryState",
     "TraceState",
     "Transformation",
     "Updates",
@@ -459,6 +466,7 @@ __all__ = [
     "softmax_cross_entropy",
     "softmax_cross_entropy_with_integer_labels",
     "sophia",
+    "split_real_and_imaginary",
     "squared_error",
     "stateless",
     "stateless_with_tree_map",

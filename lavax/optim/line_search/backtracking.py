@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import lavax.numpy as lnp
 from lavax.optim.line_search.line import bound_loss, no_value, number, point_on_line, violation
 from lavax.optim.transforms.transformation import GradientTransformationExtraArgs, require_params
-from lavax.optim.tree.arithmetic import vdot
+from lavax.optim.tree.arithmetic import real_vdot
 from lavax.optim.tree.precision import wide_tree, zeros_like
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.pytrees import pytree
@@ -53,7 +53,7 @@ def scale_by_backtracking_linesearch(
     ) -> tuple[Any, ScaleByBacktrackingLinesearchState]:
         require_params(name, params)
         loss, start = bound_loss(name, value_fn, extra_args), number(value)
-        slope = vdot(updates, grad)
+        slope = real_vdot(updates, grad)
 
         def unfinished(held: Any) -> Any:
             tried, _, _, error = held

@@ -13,7 +13,7 @@ from lavax.optim.transforms.transformation import (
     identity,
     require_params,
 )
-from lavax.optim.tree.arithmetic import add_scale, sub, vdot
+from lavax.optim.tree.arithmetic import add_scale, real_vdot, sub
 from lavax.optim.tree.moments import increment
 from lavax.optim.tree.norms import norm
 from lavax.optim.tree.precision import wide_dtype, wide_tree, zeros_like
@@ -62,7 +62,7 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Gr
             pytree.map(lambda leaf: lnp.where(begun, leaf, 0), difference)
             for difference in (sub(params, state.params), sub(updates, state.updates))
         )
-        product = vdot(change, step)
+        product = real_vdot(change, step)
         weight = lnp.where(product == 0, 0, 1 / lnp.where(product == 0, 1, product))
         place = (state.count - 1) % memory_size
 
@@ -100,13 +100,13 @@ def _preconditioned(vector: Any, steps: Any, changes: Any, weights: Any, multipl
 
     def right(held: Any, place: Any) -> tuple[Any, Any]:
         step, change = pair(place)
-        alpha = weights[place] * vdot(step, held)
+        alpha = weights[place] * real_vdot(step, held)
         return add_scale(held, -alpha, change), alpha
 
     def left(held: Any, of_pair: Any) -> tuple[Any, None]:
         place, alpha = of_pair
         step, change = pair(place)
-        beta = weights[place] * vdot(change, held)
+        beta = weights[place] * real_vdot(change, held)
         return add_scale(held, alpha - beta, step), None
 
     found, alphas = scan(right, vector, order, reverse=True)

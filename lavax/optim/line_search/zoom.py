@@ -12,8 +12,8 @@ import lavax.numpy as lnp
 from lavax.optim.line_search.interpolation import trial_within
 from lavax.optim.line_search.line import bound_loss, no_value, number, point_on_line, violation
 from lavax.optim.transforms.transformation import GradientTransformationExtraArgs, require_params
-from lavax.optim.tree.arithmetic import vdot, where
-from lavax.optim.tree.precision import wide_tree, zeros_like
+from lavax.optim.tree.arithmetic import real_vdot, where
+from lavax.optim.tree.precision import conjugate, wide_tree, zeros_like
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.transforms.grad import value_and_grad
@@ -113,13 +113,13 @@ def scale_by_zoom_linesearch(
         require_params(name, params)
         loss_and_gradient = value_and_grad(bound_loss(name, value_fn, extra_args))
         direction = wide_tree(updates)
-        start = Point(lnp.zeros(()), number(value), vdot(direction, grad))
+        start = Point(lnp.zeros(()), number(value), real_vdot(direction, grad))
         guess = lnp.ones(()) if initial_guess_strategy == "one" else state.learning_rate
 
         def tried(size: Any) -> tuple[Point, Any]:
             found, gradient = loss_and_gradient(point_on_line(params, size, direction))
             gradient = wide_tree(gradient)
-            return Point(size, number(found), vdot(gradient, direction)), gradient
+            return Point(size, number(found), real_vdot(conjugate(gradient), direction)), gradient
 
         def step(held: Search) -> Search:
             longer = lnp.where(held.count == 0, guess, increase_factor * held.last.size)
@@ -134,7 +134,7 @@ def scale_by_zoom_linesearch(
             searched = _lengthened(held, point, gradient, errors, conditions, last_try, at_most)
             return where(held.interval_found, zoomed, searched)  # type: ignore[no-any-return]
 
-        found = while_loop(lambda held: ~(held.done | held.failed), step, _begun(start, wide_tree(grad)))
+        found = while_loop(lambda held: ~(held.done | held.failed), step, _begun(start, conjugate(wide_tree(grad))))
         # A search that failed falls back on its safe step, and on none at all if the last led to infinity or NaN.
         falls_back = found.failed & ((found.safe.size > 0) | lnp.isinf(found.decrease_error))
         point, gradient = where(falls_back, (found.safe, found.safe_grad), (found.last, found.grad))

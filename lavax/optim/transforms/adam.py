@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import lavax.numpy as lnp
 from lavax.optim.transforms.transformation import GradientTransformation
 from lavax.optim.tree.moments import bias_correction, increment, nesterov_mean, update_moment
-from lavax.optim.tree.precision import cast, full_like, wide, zeros_like
+from lavax.optim.tree.precision import cast, full_like, sizes_like, wide, zeros_like
 from lavax.tracer.pytrees import pytree
 
 
@@ -46,7 +46,7 @@ def check_shares(name: str, **shares: Any) -> None:
 
 def initial_adam_state(params: Any, mu_dtype: Any = None, start: float = 0) -> ScaleByAdamState:
     """No steps done, and both means `start`."""
-    return ScaleByAdamState(lnp.zeros((), lnp.int32), full_like(params, start, mu_dtype), full_like(params, start))
+    return ScaleByAdamState(lnp.zeros((), lnp.int32), full_like(params, start, mu_dtype), sizes_like(params, start))
 
 
 def quotient(mean: Any, square: Any, eps: Any, eps_root: Any = 0.0) -> Any:
@@ -89,7 +89,7 @@ def scale_by_amsgrad(
     check_shares("scale_by_amsgrad", b1=b1, b2=b2)
 
     def init(params: Any) -> ScaleByAmsgradState:
-        return ScaleByAmsgradState(*initial_adam_state(params, mu_dtype), nu_max=zeros_like(params))
+        return ScaleByAmsgradState(*initial_adam_state(params, mu_dtype), nu_max=sizes_like(params))
 
     def update(updates: Any, state: ScaleByAmsgradState, params: Any = None) -> tuple[Any, ScaleByAmsgradState]:
         count = increment(state.count)
@@ -110,8 +110,8 @@ def scale_by_adan(
     check_shares("scale_by_adan", b1=b1, b2=b2, b3=b3)
 
     def init(params: Any) -> ScaleByAdanState:
-        m, v, n, g = (zeros_like(params) for _ in range(4))
-        return ScaleByAdanState(m, v, n, g, lnp.zeros((), lnp.int32))
+        m, v, g = (zeros_like(params) for _ in range(3))
+        return ScaleByAdanState(m, v, sizes_like(params), g, lnp.zeros((), lnp.int32))
 
     def update(updates: Any, state: ScaleByAdanState, params: Any = None) -> tuple[Any, ScaleByAdanState]:
         g = pytree.map(wide, updates)

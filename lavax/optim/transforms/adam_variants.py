@@ -7,7 +7,7 @@ import lavax.numpy as lnp
 from lavax.optim.transforms.adam import ScaleByAdamState, check_shares, initial_adam_state, quotient
 from lavax.optim.transforms.transformation import GradientTransformation
 from lavax.optim.tree.moments import bias_correction, filled_part, increment, nesterov_mean, update_moment
-from lavax.optim.tree.precision import wide
+from lavax.optim.tree.precision import squared_size, wide
 from lavax.tracer.pytrees import pytree
 
 
@@ -59,7 +59,7 @@ def scale_by_yogi(
     check_shares("scale_by_yogi", b1=b1, b2=b2)
 
     def approached(update: Any, v: Any) -> Any:
-        square = lnp.square(wide(update))
+        square = squared_size(update)
         return v - (1 - b2) * lnp.sign(v - square) * square
 
     def update(updates: Any, state: ScaleByAdamState, params: Any = None) -> tuple[Any, ScaleByAdamState]:

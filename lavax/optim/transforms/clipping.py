@@ -6,7 +6,7 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.optim.transforms.transformation import GradientTransformation, empty_state, require_params, stateless
 from lavax.optim.tree.norms import global_norm
-from lavax.optim.tree.precision import wide
+from lavax.optim.tree.precision import require_real, squared_size, wide
 from lavax.tracer.pytrees import pytree
 
 
@@ -18,7 +18,12 @@ def _check_bound(name: str, argument: str, bound: Any) -> None:
 def clip(max_delta: Any) -> GradientTransformation:
     """Every number clipped to [-max_delta, max_delta]. Raises ValueError for a negative number."""
     _check_bound("clip", "max_delta", max_delta)
-    return stateless(lambda updates, params: pytree.map(lambda u: lnp.clip(u, -max_delta, max_delta), updates))
+
+    def clipped(updates: Any, params: Any) -> Any:
+        require_real("clip", updates)
+        return pytree.map(lambda u: lnp.clip(u, -max_delta, max_delta), updates)
+
+    return stateless(clipped)
 
 
 def clip_by_block_rms(threshold: Any) -> GradientTransformation:
@@ -27,7 +32,7 @@ def clip_by_block_rms(threshold: Any) -> GradientTransformation:
 
     def clipped(update: Any) -> Any:
         value = wide(update)
-        return value / lnp.maximum(1, lnp.sqrt(lnp.mean(lnp.square(value))) / threshold)
+        return value / lnp.maximum(1, lnp.sqrt(lnp.mean(squared_size(value))) / threshold)
 
     return stateless(lambda updates, params: pytree.map(clipped, updates))
 
@@ -38,7 +43,7 @@ def clip_by_block_norm(max_norm: Any) -> GradientTransformation:
 
     def clipped(update: Any) -> Any:
         value = wide(update)
-        return value * _within(lnp.sqrt(lnp.sum(lnp.square(value))), max_norm)
+        return value * _within(lnp.sqrt(lnp.sum(squared_size(value))), max_norm)
 
     return stateless(lambda updates, params: pytree.map(clipped, updates))
 
@@ -75,7 +80,7 @@ def unitwise_norm(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
         if value.ndim not in axes:
             raise ValueError(f"unitwise_norm: rank 5 at most, got shape {value.shape}; say which axes by axis=")
         axis = axes[value.ndim]
-    squares = lnp.sum(lnp.square(value), axis=axis, keepdims=True)
+    squares = lnp.sum(squared_size(value), axis=axis, keepdims=True)
     return lnp.broadcast_to(lnp.sqrt(squares), value.shape)
 
 

@@ -8,7 +8,7 @@ from lavax import random
 from lavax.optim.transforms.masking import masked
 from lavax.optim.transforms.transformation import EmptyState, GradientTransformation, require_params
 from lavax.optim.tree.moments import increment
-from lavax.optim.tree.precision import wide
+from lavax.optim.tree.precision import wide, wide_dtype
 from lavax.tracer.pytrees import pytree
 
 
@@ -64,7 +64,7 @@ def add_noise(eta: Any, gamma: Any, key: Any = 0) -> GradientTransformation:
         leaves, structure = pytree.flatten(updates)
         keys = random.split(now, len(leaves))
         noisy = [
-            wide(leaf) + deviation * random.normal(keys[position], lnp.shape(leaf))
+            wide(leaf) + deviation * random.normal(keys[position], lnp.shape(leaf), wide_dtype(leaf))
             for position, leaf in enumerate(leaves)
         ]
         return pytree.unflatten(structure, noisy), AddNoiseState(count, following)

@@ -9,7 +9,7 @@ import numpy as np
 import lavax.numpy as lnp
 from lavax.optim.transforms.transformation import GradientTransformation
 from lavax.optim.tree.moments import increment
-from lavax.optim.tree.precision import wide, wide_dtype
+from lavax.optim.tree.precision import size_dtype, squared_size, wide
 from lavax.tracer.pytrees import pytree
 
 
@@ -62,11 +62,11 @@ def scale_by_factored_rms(
     def init(params: Any) -> FactoredState:
         def zeros(leaf: Any, without: int | None) -> Any:
             shape = [size for axis, size in enumerate(lnp.shape(leaf)) if axis != without]
-            return lnp.zeros(shape, wide_dtype(leaf))
+            return lnp.zeros(shape, size_dtype(leaf))
 
         def unused(leaf: Any) -> Any:
             """Made anew for each place, because a donated state must not hold an array twice."""
-            return lnp.zeros((1,), wide_dtype(leaf))
+            return lnp.zeros((1,), size_dtype(leaf))
 
         def start(leaf: Any) -> _Moved:
             axes = axes_of(leaf)
@@ -81,7 +81,7 @@ def scale_by_factored_rms(
 
         def moved(leaf: Any, row: Any, column: Any, whole: Any) -> _Moved:
             g, axes = wide(leaf), axes_of(leaf)
-            square = lnp.square(g) + epsilon
+            square = squared_size(g) + epsilon
             if axes is None:
                 v = rate * whole + (1 - rate) * square
                 return _Moved(g * lnp.rsqrt(v), row, column, v)

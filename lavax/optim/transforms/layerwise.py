@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import lavax.numpy as lnp
 from lavax.optim.transforms.transformation import GradientTransformation, empty_state, require_params
 from lavax.optim.tree.moments import increment
-from lavax.optim.tree.precision import cast, wide, zeros_like
+from lavax.optim.tree.precision import cast, size_dtype, squared_size, wide, zeros_like
 from lavax.tracer.pytrees import pytree
 
 
@@ -19,7 +19,7 @@ class ScaleByNovogradState(NamedTuple):
 
 
 def _norm(leaf: Any, least: Any = 0.0) -> Any:
-    return lnp.maximum(lnp.sqrt(lnp.sum(lnp.square(wide(leaf)))), least)
+    return lnp.maximum(lnp.sqrt(lnp.sum(squared_size(leaf))), least)
 
 
 def scale_by_param_block_norm(min_scale: Any = 1e-3) -> GradientTransformation:
@@ -31,7 +31,7 @@ def scale_by_param_block_rms(min_scale: Any = 1e-3) -> GradientTransformation:
     """Each update times the root mean square of its parameter, at least `min_scale`."""
 
     def scaled(u: Any, p: Any) -> Any:
-        return wide(u) * lnp.maximum(lnp.sqrt(lnp.mean(lnp.square(wide(p)))), min_scale)
+        return wide(u) * lnp.maximum(lnp.sqrt(lnp.mean(squared_size(p))), min_scale)
 
     return _by_parameter("scale_by_param_block_rms", scaled)
 
@@ -67,7 +67,7 @@ def scale_by_novograd(
     """The direction of NovoGrad (Ginsburg et al. 2019): momentum of gradients over a running norm of each array."""
 
     def init(params: Any) -> ScaleByNovogradState:
-        nu = pytree.map(lambda p: lnp.zeros((), wide(p).dtype), params)
+        nu = pytree.map(lambda p: lnp.zeros((), size_dtype(p)), params)
         return ScaleByNovogradState(lnp.zeros((), lnp.int32), zeros_like(params, mu_dtype), nu)
 
     def update(updates: Any, state: ScaleByNovogradState, params: Any = None) -> tuple[Any, ScaleByNovogradState]:
@@ -75,7 +75,7 @@ def scale_by_novograd(
         first = state.count == 0
 
         def spread(u: Any, v: Any) -> Any:
-            square = lnp.sum(lnp.square(wide(u)))
+            square = lnp.sum(squared_size(u))
             return lnp.where(first, square, b2 * v + (1 - b2) * square)
 
         nu = pytree.map(spread, updates, state.nu)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import lavax.numpy as lnp
 from lavax.optim.transforms.transformation import GradientTransformation
 from lavax.optim.tree.moments import bias_correction, increment, update_moment
-from lavax.optim.tree.precision import full_like, wide, wide_dtype, zeros_like
+from lavax.optim.tree.precision import size_dtype, sizes_like, squared_size, wide, zeros_like
 from lavax.tracer.pytrees import pytree
 
 
@@ -67,10 +67,10 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: Any = 1e-7) -> Gra
     """Updates over the root of the sum of all squares so far (AdaGrad: Duchi, Hazan and Singer 2011)."""
 
     def init(params: Any) -> ScaleByRssState:
-        return ScaleByRssState(full_like(params, initial_accumulator_value))
+        return ScaleByRssState(sizes_like(params, initial_accumulator_value))
 
     def update(updates: Any, state: ScaleByRssState, params: Any = None) -> tuple[Any, ScaleByRssState]:
-        sums = pytree.map(lambda u, total: total + lnp.square(wide(u)), updates, state.sum_of_squares)
+        sums = pytree.map(lambda u, total: total + squared_size(u), updates, state.sum_of_squares)
         scaled = pytree.map(lambda u, total: wide(u) * _inverse_root_of_sum(total, eps), updates, sums)
         return scaled, ScaleByRssState(sums)
 
@@ -89,7 +89,7 @@ def scale_by_rms(
     corrected = bias_correction
 
     def init(params: Any) -> Any:
-        nu = full_like(params, initial_scale)
+        nu = sizes_like(params, initial_scale)
         return ScaleByRmsWithCountState(lnp.zeros((), lnp.int32), nu) if corrected else ScaleByRmsState(nu)
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
@@ -116,7 +116,7 @@ def scale_by_stddev(
     corrected = bias_correction
 
     def init(params: Any) -> Any:
-        means = ScaleByRStdDevState(zeros_like(params), full_like(params, initial_scale))
+        means = ScaleByRStdDevState(zeros_like(params), sizes_like(params, initial_scale))
         return ScaleByRStdDevWithCountState(lnp.zeros((), lnp.int32), *means) if corrected else means
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
@@ -128,7 +128,7 @@ def scale_by_stddev(
             mean, square = (_corrected(moment, decay, following.count) for moment in (mu, nu))
 
         def scaled(u: Any, m: Any, v: Any) -> Any:
-            return wide(u) * _inverse_root(v - lnp.square(m), eps, eps_in_sqrt)
+            return wide(u) * _inverse_root(v - squared_size(m), eps, eps_in_sqrt)
 
         return pytree.map(scaled, updates, mean, square), following
 
@@ -139,7 +139,7 @@ def scale_by_adadelta(rho: Any = 0.9, eps: Any = 1e-6) -> GradientTransformation
     """Updates times the root of the ratio of mean squared updates and gradients (AdaDelta: Zeiler 2012)."""
 
     def init(params: Any) -> ScaleByAdaDeltaState:
-        return ScaleByAdaDeltaState(zeros_like(params), zeros_like(params))
+        return ScaleByAdaDeltaState(sizes_like(params), sizes_like(params))
 
     def update(updates: Any, state: ScaleByAdaDeltaState, params: Any = None) -> tuple[Any, ScaleByAdaDeltaState]:
         e_g = update_moment(updates, state.e_g, rho, 2)
@@ -159,17 +159,16 @@ def scale_by_sm3(b1: Any = 0.9, b2: Any = 1.0, eps: Any = 1e-8) -> GradientTrans
 
     def init(params: Any) -> ScaleBySM3State:
         def along_axes(leaf: Any) -> list[Any]:
-            return [lnp.zeros(size, wide_dtype(leaf)) for size in lnp.shape(leaf) or ((),)]
+            return [lnp.zeros(size, size_dtype(leaf)) for size in lnp.shape(leaf) or ((),)]
 
         return ScaleBySM3State(pytree.map(along_axes, params), zeros_like(params))
 
     def accumulated(update: Any, along_axes: list[Any]) -> Any:
-        g = wide(update)
         spread = [
-            lnp.reshape(held, [-1 if other == axis else 1 for other in range(g.ndim)])
+            lnp.reshape(held, [-1 if other == axis else 1 for other in range(lnp.ndim(update))])
             for axis, held in enumerate(along_axes)
         ]
-        return share * lnp.square(g) + b2 * reduce(lnp.minimum, spread)
+        return share * squared_size(update) + b2 * reduce(lnp.minimum, spread)
 
     def largest(total: Any) -> list[Any]:
         if total.ndim < 2:

@@ -9,7 +9,7 @@ import lavax.numpy as lnp
 from lavax.optim.transforms.masking import of_parameters
 from lavax.optim.transforms.transformation import GradientTransformation, stateless
 from lavax.optim.tree.moments import bias_correction, increment, nesterov_mean, update_moment
-from lavax.optim.tree.precision import cast, wide, zeros_like
+from lavax.optim.tree.precision import cast, squared_size, wide, zeros_like
 from lavax.tracer.pytrees import pytree
 
 STANDARD = (3.4445, -4.775, 2.0315)
@@ -58,13 +58,17 @@ def _as_matrices(x: Any, numbers: MuonDimensionNumbers) -> tuple[Any, Callable[[
     return lnp.reshape(moved, flat), lambda found: lnp.transpose(lnp.reshape(found, moved.shape), back)
 
 
+def _adjoint(x: Any) -> Any:
+    return lnp.conj(x.mT)
+
+
 def _largest_singular_value(x: Any) -> Any:
     """Of matrices [batch, m, n] with m <= n: [batch, 1, 1]."""
-    return lnp.sqrt(lnp.linalg.eigvalsh(x @ x.mT)[:, -1])[:, None, None]
+    return lnp.sqrt(lnp.linalg.eigvalsh(x @ _adjoint(x))[:, -1])[:, None, None]
 
 
 def _frobenius(x: Any) -> Any:
-    return lnp.sqrt(lnp.sum(lnp.square(x), axis=(-2, -1), keepdims=True))
+    return lnp.sqrt(lnp.sum(squared_size(x), axis=(-2, -1), keepdims=True))
 
 
 def _by_frobenius(x: Any, eps: Any) -> Any:
@@ -76,13 +80,13 @@ def _by_spectrum(x: Any, eps: Any) -> Any:
 
 
 def _by_row_sums(x: Any, eps: Any) -> Any:
-    """Almost orthogonal layers (Prach and Lampert 2022): rows over the root of the absolute row sums of x xᵀ."""
-    return x * lnp.rsqrt(lnp.maximum(lnp.sum(lnp.abs(x @ x.mT), axis=-1, keepdims=True), 1e-8))
+    """Almost orthogonal layers (Prach and Lampert 2022): rows over the root of the absolute row sums of x xᴴ."""
+    return x * lnp.rsqrt(lnp.maximum(lnp.sum(lnp.abs(x @ _adjoint(x)), axis=-1, keepdims=True), 1e-8))
 
 
 def _by_schatten_norm(x: Any, eps: Any) -> Any:
-    """Over the Schatten-4 norm, the root of the Frobenius norm of x xᵀ."""
-    return x * lnp.rsqrt(lnp.maximum(_frobenius(x @ x.mT), 1e-8))
+    """Over the Schatten-4 norm, the root of the Frobenius norm of x xᴴ."""
+    return x * lnp.rsqrt(lnp.maximum(_frobenius(x @ _adjoint(x)), 1e-8))
 
 
 PRECONDITIONINGS: dict[str, Callable[[Any, Any], Any]] = {
@@ -99,7 +103,7 @@ def orthogonalize_via_newton_schulz(
 ) -> Any:
     """The orthogonal factor of the matrix `x`, nearly: its singular values go to about 1.
 
-    `ns_steps` steps of x ← a·x + (b·A + c·A²)·x with A = x xᵀ, from an `x` scaled by `preconditioning`. `ns_coeffs` are
+    `ns_steps` steps of x ← a·x + (b·A + c·A²)·x with A = x xᴴ, from an `x` scaled by `preconditioning`. `ns_coeffs` are
     (a, b, c), an array [3], or an array [n, 3] with a row for each step. An `x` of another rank than 2 needs
     `dimension_numbers`. Raises ValueError for other shapes.
     """
@@ -115,15 +119,15 @@ def orthogonalize_via_newton_schulz(
     assert numbers is not None
     matrices, back = _as_matrices(value, numbers)
     is_tall = matrices.shape[1] > matrices.shape[2]
-    found = PRECONDITIONINGS[preconditioning](matrices.mT if is_tall else matrices, eps)
+    found = PRECONDITIONINGS[preconditioning](_adjoint(matrices) if is_tall else matrices, eps)
     steps = ns_steps if coefficients.ndim == 1 else coefficients.shape[0]
     for step in range(steps):
         found = _iterated(found, coefficients if coefficients.ndim == 1 else coefficients[step])
-    return back(found.mT if is_tall else found)
+    return back(_adjoint(found) if is_tall else found)
 
 
 def _iterated(x: Any, coefficients: Any) -> Any:
-    square = x @ x.mT
+    square = x @ _adjoint(x)
     return coefficients[0] * x + (coefficients[1] * square + coefficients[2] * (square @ square)) @ x
 
 
@@ -164,7 +168,7 @@ def scale_by_muon(
 
         def orthogonal(x: Any, numbers: Any) -> Any:
             found = orthogonalize_via_newton_schulz(x, state.ns_coeffs, ns_steps, preconditioning, eps, numbers)
-            return lnp.sum(x * found) * found if adaptive else found
+            return lnp.sum(lnp.conj(x) * found) * found if adaptive else found
 
         steps = _for_each(orthogonal, mean, weight_dimension_numbers)
         return steps, MuonState(count, cast(mu, mu_dtype), state.ns_coeffs)

@@ -8,7 +8,7 @@ import lavax.numpy as lnp
 from lavax.optim.transforms.adam import check_shares
 from lavax.optim.transforms.transformation import GradientTransformation, stateless
 from lavax.optim.tree.moments import increment, update_moment
-from lavax.optim.tree.precision import cast, full_like, wide, zeros_like
+from lavax.optim.tree.precision import cast, full_like, require_real, wide, zeros_like
 from lavax.tracer.pytrees import pytree
 
 
@@ -69,6 +69,7 @@ def scale_by_rprop(
     """Resilient steps (Riedmiller and Braun 1993): longer while the gradient keeps its sign, else shorter."""
 
     def init(params: Any) -> ScaleByRpropState:
+        require_real("scale_by_rprop", params)
         return ScaleByRpropState(full_like(params, learning_rate), zeros_like(params))
 
     def resized(agreement: Any, size: Any) -> Any:

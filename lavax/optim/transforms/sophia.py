@@ -12,7 +12,7 @@ from lavax.optim.transforms.transformation import (
     with_extra_args_support,
 )
 from lavax.optim.tree.moments import bias_correction, increment, update_moment
-from lavax.optim.tree.precision import cast, wide, zeros_like
+from lavax.optim.tree.precision import cast, require_real, wide, zeros_like
 from lavax.tracer.control_flow.branches import cond
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.transforms.grad import grad
@@ -77,6 +77,7 @@ def scale_by_sophia(
     estimate = with_extra_args_support(hessian_diagonal_fn or hutchinson_estimator_diag_hessian())
 
     def init(params: Any) -> SophiaState:
+        require_real("scale_by_sophia", params)
         zeros = zeros_like(params)
         return SophiaState(lnp.zeros((), lnp.int32), zeros_like(params, mu_dtype), zeros, estimate.init(params))
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.optim.tree.precision import wide
+from lavax.optim.tree.precision import conjugate, wide
 from lavax.tracer.pytrees import pytree
 
 
@@ -55,9 +55,19 @@ def size(tree: Any) -> int:
 
 
 def vdot(tree_x: Any, tree_y: Any) -> Any:
-    """The inner product of two trees as vectors: an array of rank 0."""
-    products = mul(tree_x, tree_y)
+    """The inner product of two trees as vectors: an array of rank 0. Complex leaves of `tree_x` are conjugated."""
+    products = mul(conjugate(tree_x), tree_y)
     return total(lnp.sum(leaf) for leaf in pytree.leaves(products))
+
+
+def real_vdot(tree_x: Any, tree_y: Any) -> Any:
+    """The inner product of two trees as vectors of real numbers, where a complex number is two: an array of rank 0."""
+
+    def product(x: Any, y: Any) -> Any:
+        x, y = wide(x), wide(y)
+        return x.real * y.real + x.imag * y.imag if lnp.iscomplexobj(x) or lnp.iscomplexobj(y) else x * y
+
+    return total(lnp.sum(leaf) for leaf in pytree.leaves(pytree.map(product, tree_x, tree_y)))
 
 
 def total(numbers: Any) -> Any:

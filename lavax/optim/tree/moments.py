@@ -8,16 +8,16 @@ import math
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.optim.tree.precision import wide
+from lavax.optim.tree.precision import squared_size, wide
 from lavax.tracer.pytrees import pytree
 
 
 def update_moment(updates: Any, moments: Any, decay: Any, order: int) -> Any:
-    """`decay * moments + (1 - decay) * updates**order`, leaf by leaf."""
+    """`decay * moments + (1 - decay) * updates**order`, leaf by leaf; for order 2 with |updates|²."""
 
     def mean(update: Any, moment: Any) -> Any:
         value = wide(update)
-        power = value if order == 1 else value * value if order == 2 else value**order
+        power = value if order == 1 else squared_size(value) if order == 2 else value**order
         return decay * wide(moment) + (1 - decay) * power
 
     return pytree.map(mean, updates, moments)

@@ -7,7 +7,7 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.optim.tree.arithmetic import total
 from lavax.optim.tree.joining import joined
-from lavax.optim.tree.precision import wide
+from lavax.optim.tree.precision import squared_size, wide
 from lavax.tracer.pytrees import pytree
 
 _ORDERS = {None: 2, 1: 1, 2: 2, math.inf: math.inf, "inf": math.inf, "infinity": math.inf}
@@ -22,7 +22,7 @@ def norm(tree: Any, ord: int | float | str | None = None, squared: bool = False)
         raise ValueError(f"norm: ord must be 1, 2 or inf, got {ord!r}")
     order, leaves = _ORDERS[ord], joined([wide(leaf) for leaf in pytree.leaves(tree)])
     if order == 2:
-        squares = total(lnp.sum(lnp.square(leaf)) for leaf in leaves)
+        squares = total(lnp.sum(squared_size(leaf)) for leaf in leaves)
         return squares if squared else lnp.sqrt(squares)
     if order == 1:
         found = total(lnp.sum(lnp.abs(leaf)) for leaf in leaves)

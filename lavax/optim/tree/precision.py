@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.base.errors import DtypeError
 from lavax.tracer.pytrees import pytree
 
 
@@ -26,9 +27,34 @@ def wide_tree(tree: Any) -> Any:
     return pytree.map(wide, tree)
 
 
+def dtype_for(leaf: Any, dtype: Any = None) -> Any:
+    """`dtype`, or `wide_dtype(leaf)` without one. For a complex leaf, a `dtype` of floats means the complex one."""
+    if dtype is None or not lnp.iscomplexobj(leaf) or lnp.issubdtype(dtype, lnp.complexfloating):
+        return dtype or wide_dtype(leaf)
+    return lnp.complex128 if lnp.dtype(dtype) == lnp.float64 else lnp.complex64
+
+
 def full_like(tree: Any, value: Any, dtype: Any = None) -> Any:
     """Arrays filled with `value`, of the shapes of `tree`; in `dtype`, or in float32 where `tree` has fewer bits."""
-    return pytree.map(lambda leaf: lnp.full(lnp.shape(leaf), value, dtype or wide_dtype(leaf)), tree)
+    return pytree.map(lambda leaf: lnp.full(lnp.shape(leaf), value, dtype_for(leaf, dtype)), tree)
+
+
+def sizes_like(tree: Any, value: Any = 0) -> Any:
+    """Arrays filled with `value` for squares or sizes of `tree`'s numbers: floats of 32 bits or more, never complex."""
+    return pytree.map(lambda leaf: lnp.full(lnp.shape(leaf), value, size_dtype(leaf)), tree)
+
+
+def size_dtype(leaf: Any) -> Any:
+    """The dtype of the sizes of a leaf's numbers: floats of 32 bits or more."""
+    return wide(leaf).real.dtype if lnp.iscomplexobj(leaf) else wide_dtype(leaf)
+
+
+def squared_size(leaf: Any) -> Any:
+    """The squares of numbers, in float32 at least; of complex ones the squares of their absolute values."""
+    value = wide(leaf)
+    if lnp.iscomplexobj(value):
+        return lnp.square(value.real) + lnp.square(value.imag)
+    return lnp.square(value)
 
 
 def zeros_like(tree: Any, dtype: Any = None) -> Any:
@@ -42,8 +68,24 @@ def ones_like(tree: Any, dtype: Any = None) -> Any:
 
 
 def cast(tree: Any, dtype: Any = None) -> Any:
-    """The leaves of `tree` in `dtype`; None leaves them as they are."""
-    return tree if dtype is None else pytree.map(lambda leaf: lnp.astype(lnp.asarray(leaf), dtype), tree)
+    """The leaves of `tree` in `dtype`; None leaves them as they are. Complex ones stay complex."""
+    if dtype is None:
+        return tree
+    return pytree.map(lambda leaf: lnp.astype(lnp.asarray(leaf), dtype_for(leaf, dtype)), tree)
+
+
+def conjugate(tree: Any) -> Any:
+    """`tree` with the imaginary parts of complex leaves negated."""
+    return pytree.map(lambda leaf: lnp.conj(leaf) if lnp.iscomplexobj(leaf) else leaf, tree)
+
+
+def require_real(name: str, tree: Any) -> None:
+    """Raises DtypeError for a tree with complex numbers, for which transformation `name` has no meaning."""
+    if any(lnp.iscomplexobj(leaf) for leaf in pytree.leaves(tree)):
+        raise DtypeError(
+            f"{name}: the parameters must not be complex; split_real_and_imaginary around the optimizer lets it see "
+            "their parts",
+        )
 
 
 def cast_like(tree: Any, other: Any) -> Any:
