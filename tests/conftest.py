@@ -8,6 +8,8 @@ import pytest
 
 from lavax.base import config
 from lavax.ir.operation import names_of_family
+from lavax.tracer.values import backend
+from tests.numpy_backend import NumpyBackend
 
 _LOWERED = names_of_family("lowered")
 
@@ -21,6 +23,13 @@ def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAVAX_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def reference_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference interpreter in float32 in place of a device, so that only the array functions are tested."""
+    monkeypatch.setattr(backend, "_factory", NumpyBackend)
+    monkeypatch.setattr(backend.in_use, "runtime", None)
 
 
 @pytest.fixture(autouse=True)
