@@ -134,6 +134,12 @@ def lies_in_strides(dot: Node, side: int, computed: Collection[Node]) -> bool:
     return all(isinstance(atom, Variable) for position in found for atom, _ in position.terms)
 
 
+def are_windows(operand: Node) -> bool:
+    """Whether an operand is several windows of several elements each, besides their channels."""
+    groups = (operand.attrs["axes"], operand.attrs["along"]) if operand.op == "shear" else ()
+    return bool(groups) and all(prod(operand.shape[axis] for axis in group) > 1 for group in groups)
+
+
 def is_strided(node: Node) -> bool:
     """Whether a node does not depend on its elements' positions, and keeps constant strides."""
     return node.op in _STRIDED_MOVEMENT or node.op == "constant" or OPERATIONS[node.op].family == "elementwise"

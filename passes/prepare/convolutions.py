@@ -22,8 +22,9 @@ def prepare_convolution(node: Node, target: Target, channels_first: bool = False
     place = axis_of_phases(node)
     if place is not None:
         return convolution_in_phases(node, place, lambda phase: prepare_convolution(phase, target, channels_first))
-    staged = target.products.stages_operands and not channels_first
-    product, order = convolution_as_dot(node, staged, target.products.windows_as_rows)
+    staged = target.products.stages_operands
+    as_rows = target.products.windows_as_rows
+    product, order = convolution_as_dot(node, staged and not channels_first, as_rows, plain=not staged)
     return transposed(prepare_product(_in_whole_steps(product, target), target), order)
 
 

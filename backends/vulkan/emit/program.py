@@ -114,8 +114,8 @@ class _Emission:
         self.temporaries = [name for name in program.offsets if name not in self.flags]
         alone = (step.kernel for step in steps_of(program.steps) if len(step.kernels) == 1)
         self._given = {} if lifted else given_constants(alone)
-        in_tables = {kernel for kernel, launch in self._strided.items() if launch.in_table}
-        constants = list(names_of_constants(program.steps, program.views, lifted, in_tables | self._given.keys()))
+        arrays = {kernel for kernel, launch in self._strided.items() if launch.in_table or launch.has_rest}
+        constants = list(names_of_constants(program.steps, program.views, lifted, arrays | self._given.keys()))
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
@@ -288,7 +288,7 @@ class _Emission:
                 before = self._dispatch(launch.before, slots, rest_before(step.name, number), barrier, step.name)
                 yield replace(before, work=Work(nbytes=work.nbytes))
             later = barrier or launch.before is not None
-            rest = None if kernel in self._strided else rest_of(step.name, number)
+            rest = rest_of(step.name, number) if launch.has_rest else None
             dispatch = self._dispatch(launch, slots, rest, later, step.name)
             yield replace(dispatch, seen=part.seen if launch.by_descriptor else None, work=work)
 

@@ -40,6 +40,7 @@ class Launch:
     by_descriptor: int = 0  # how many of its first slots have positions of arrays in descriptor ranges
     order: tuple[int, ...] | None = None  # the numbers of the kernel's arrays whose slots it gets; None: all of them
     text: ShaderText | None = field(default=None, compare=False)  # of a shader that may be a part of another
+    has_rest: bool = True  # whether some of its numbers may be in an array
     in_table: bool = False  # whether it gets its numbers from a table, as others do that share its shader
 
 

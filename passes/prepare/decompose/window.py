@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.build.builder import broadcast, dot, pad, precision_of, shear, slice_, transpose
+from lavax.passes.build.builder import broadcast, dot, pad, precision_of, reshaped, shear, slice_, transpose
 
 
 def _widened(node: Node) -> Node:
@@ -24,17 +24,34 @@ def _widened(node: Node) -> Node:
     return left
 
 
-def _windows(node: Node) -> Node:
-    """The left operand's windows: its axes, the window's with the result's extents, then the window's elements."""
+def _windows(node: Node, plain: bool) -> Node:
+    """The left operand's windows: its axes, the window's with the result's extents, then the window's elements.
+
+    If `plain`, windows of one element are a part of the operand in another shape, which an earlier kernel writes once,
+    whoever else reads it. On GPUs that moves 9 % fewer bytes in a training step of ResNet-50, in 4 dispatches more of
+    606, but was not measured.
+    """
     left, right = _widened(node), node.operands[1]
     of_left, of_right = node.attrs["window"]
-    rank = left.type.rank
+    rank, count = left.type.rank, len(of_left)
+    if plain and all(right.shape[axis] == 1 for axis in of_right):
+        return _single_elements(node, left)
     repeated = broadcast(left, (*left.shape, *(right.shape[axis] for axis in of_right)), range(rank))
     kept = free_axes(left.type, *_sides(node, 0))
     extents = dict(enumerate(left.shape)) | dict(zip(kept, node.shape[len(node.attrs["batch"][0]) :], strict=False))
     shape = (*(extents[axis] for axis in range(rank)), *repeated.shape[rank:])
-    along = range(rank, rank + len(of_left))
+    along = range(rank, rank + count)
     return shear(repeated, shape, of_left, along, node.attrs["stride"], node.attrs["dilation"])
+
+
+def _single_elements(node: Node, left: Node) -> Node:
+    """The windows of one element each: every element that a window starts at."""
+    of_left = node.attrs["window"][0]
+    strides = [1] * left.type.rank
+    for axis, stride in zip(of_left, node.attrs["stride"], strict=True):
+        strides[axis] = stride
+    every = slice_(left, (0,) * left.type.rank, left.shape, strides) if max(strides) > 1 else left
+    return reshaped(every, (*every.shape, *(1 for _ in of_left)))
 
 
 def _sides(node: Node, side: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -42,7 +59,7 @@ def _sides(node: Node, side: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def convolution_as_dot(
-    node: Node, staged: bool, as_rows: Callable[[Node, Node], bool]
+    node: Node, staged: bool, as_rows: Callable[[Node, Node], bool], plain: bool
 ) -> tuple[Node, tuple[int, ...]]:
     """A dot of the windows and the right operand, and the order of its axes that gives those of the convolution.
 
@@ -54,7 +71,7 @@ def convolution_as_dot(
     """
     left, (left_batch, right_batch) = node.operands[0], node.attrs["batch"]
     along_window = left.type.rank - 1 in node.attrs["window"][0]
-    windows, same = _windows(node), tuple(range(node.type.rank))
+    windows, same = _windows(node, plain), tuple(range(node.type.rank))
     met = sorted(_met(node), key=lambda pair: pair[1]) if along_window else _met(node)
     of_windows, of_right = tuple(axis for axis, _ in met), tuple(other for _, other in met)
     batches, precision = (left_batch, right_batch), precision_of(node)

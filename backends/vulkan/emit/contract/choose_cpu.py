@@ -8,6 +8,7 @@ from lavax.backends.vulkan.emit.contract.choose_registers import short_register_
 from lavax.backends.vulkan.emit.contract.tiles import (
     BROADCAST_TILES,
     PIXEL_TILES,
+    WINDOW_TILES,
     BroadcastTile,
     RegisterTile,
     broadcast_tile,
@@ -15,7 +16,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.build.contraction_geometry import Sizes
+from lavax.passes.build.contraction_geometry import Sizes, are_windows
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,12 @@ def tiles_for_cpu(
     dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int
 ) -> list[RegisterTile | BroadcastTile]:
     lanes = profile.subgroup_size
-    is_large = sizes.b * sizes.m * sizes.n * sizes.k >= CPU_COSTS.large_products
+    more: tuple[tuple[int, int], ...] = ()
+    if sizes.b * sizes.m * sizes.n * sizes.k >= CPU_COSTS.large_products:
+        more = WINDOW_TILES if are_windows(dot.operands[0]) else PIXEL_TILES
     tiles: list[RegisterTile | BroadcastTile] = [
         tile
-        for tile in (broadcast_tile(tile, lanes) for tile in (*BROADCAST_TILES, *(PIXEL_TILES if is_large else ())))
+        for tile in (broadcast_tile(tile, lanes) for tile in (*BROADCAST_TILES, *more))
         if tile.rows <= 2 * sizes.m and tile.columns <= 4 * sizes.n
     ]
     if lanes < CPU_COSTS.sharing_lanes or not profile.subgroup_shuffle or dot.dtype.bits > 32:

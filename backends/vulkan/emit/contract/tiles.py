@@ -222,8 +222,10 @@ REGISTER_TILES = tuple(RegisterTile(*tile) for tile in _TILES)
 # Rows and vectors per lane. A driver takes a quarter of a second to compile 32 × 1, half a second for 32 × 2, and three
 # times as long for twice the size.
 BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
-# Others for large products: their rows divide the pixels of networks for images of 224 × 224.
-PIXEL_TILES = ((28, 2), (56, 1))
+# Others for large products: their rows divide the pixels of networks for images of 224 × 224. Those of windows, which
+# share no shader, may have more than four rows a lane.
+PIXEL_TILES = ((28, 2),)
+WINDOW_TILES = (*PIXEL_TILES, (56, 1))
 # With 8 × 16 an invocation reads six vectors of shared memory for 128 products, with 8 × 8 four for 64, which
 # already uses all the bandwidth of shared memory.
 SHARED_TILES = (

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from lavax.backends.vulkan.emit.contract.choose_cpu import CPU_COSTS, tile_for_cpu
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.passes.build.contraction_geometry import sizes_of
+from lavax.passes.build.contraction_geometry import are_windows, sizes_of
 
 
 @dataclass(frozen=True)
@@ -18,6 +17,7 @@ class WindowCosts:
     """What windows cost beyond what any operand does. Chosen by `python -m benchmarks.limits.convolutions`."""
 
     loads: float = 2.0  # a load of windows that overlap, by elements: loads of vectors
+    least_gain: float = 0.03  # for which windows become rows: products with pixels as columns share more shaders
     stored_apart: float = 7.0  # an element of the result, if neighbours are not written together: multiplications
 
 
@@ -32,7 +32,7 @@ def windows_as_rows(rows: Node, columns: Node, profile: DeviceProfile) -> bool:
     if profile.kind != "cpu":
         return False
     by_rows, by_columns = (_time(product, side, profile) for side, product in enumerate((rows, columns)))
-    return by_rows is not None and by_columns is not None and by_rows < by_columns
+    return by_rows is not None and by_columns is not None and by_rows < (1 - _COSTS.least_gain) * by_columns
 
 
 def _time(product: Node, side: int, profile: DeviceProfile) -> float | None:
@@ -42,13 +42,7 @@ def _time(product: Node, side: int, profile: DeviceProfile) -> float | None:
     if not isinstance(tile, BroadcastTile) or sizes.k % VECTOR != 0:
         return None
     loads = [tile.loads_of_rows, tile.loads_of_columns]
-    loads[side] *= _COSTS.loads if _overlap(product.operands[side]) else 1
+    loads[side] *= _COSTS.loads if are_windows(product.operands[side]) else 1
     step = sum(loads) * tile.lanes * CPU_COSTS.load + tile.products
     stored = _COSTS.stored_apart * sizes.b * sizes.m * sizes.n if side == 0 else 0
     return tile.tiles(sizes) * sizes.k * step + stored
-
-
-def _overlap(windows: Node) -> bool:
-    """Whether there are several windows of several elements each, besides their channels."""
-    groups = (windows.attrs["axes"], windows.attrs["along"]) if windows.op == "shear" else ()
-    return bool(groups) and all(prod(windows.shape[axis] for axis in group) > 1 for group in groups)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from lavax.backends.vulkan.emit.contract.kernel import dot_of, schedule_of
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
@@ -19,6 +20,7 @@ from lavax.backends.vulkan.emit.strided.parameters import (
     access_of,
     fits_tile,
     has_room,
+    one_per_row,
     parameters,
 )
 from lavax.backends.vulkan.emit.strided.product import Function, StridedProduct, strided_product
@@ -88,7 +90,7 @@ class _ShaderKey:
 
     tile: BroadcastTile
     access: OperandAccess
-    others: int  # how many arrays the epilogue reads
+    others: tuple[bool, ...]  # of the arrays that the epilogue reads, which are read one element a row
     by_descriptor: bool
     nested: bool  # whether there are parameters for a batch in two axes, and for where operands start
     costly: tuple[Function | None, ...]  # the functions that cost too much to be computed for other products
@@ -99,7 +101,8 @@ def _shader_key(product: StridedProduct, tile: BroadcastTile, nested: bool) -> _
     pairs = zip(product.functions, limits, strict=True)
     costly = tuple(function if function.cost > most else None for function, most in pairs)
     nested = nested and has_room(product, tile, True)
-    return _ShaderKey(tile, access_of(product, tile), len(product.others), product.by_descriptor, nested, costly)
+    access = access_of(product, tile)
+    return _ShaderKey(tile, access, one_per_row(product, access), product.by_descriptor, nested, costly)
 
 
 def shader_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
@@ -145,12 +148,23 @@ def emit_products(products: Sequence[tuple[StridedProduct, BroadcastTile]], pair
 
 def _emit_group(products: Sequence[StridedProduct], key: _ShaderKey, group: _Group, paired: bool) -> Iterator[Launch]:
     functions = tuple(tuple(own) for own in group.functions)
-    text = SharedShader(products[0], key.tile, key.access, functions, paired, key.nested).text()
-    shader = assemble(text)
+    shared = partial(SharedShader, products[0], key.tile, key.access, functions, paired, key.nested)
+    text = shared().text()
+    has_rest = not has_room(products[0], key.tile, key.nested)
+    shader = assemble(shared(has_rest=True).text() if has_rest else text)
     for product in products:
         words = parameters(product, key.tile, key.nested)
         for role, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
             words["functions"] |= own.index(function) << role * FUNCTION_BITS
         groups = (key.tile.tiles(product.sizes), 1, 1)
         by_descriptor = descriptor_slots(product, key.access)
-        yield Launch(shader, tuple(words.values()), groups, by_descriptor=by_descriptor, order=product.order, text=text)
+        numbers = tuple(words.values())
+        yield Launch(
+            shader,
+            numbers,
+            groups,
+            by_descriptor=by_descriptor,
+            order=product.order,
+            text=text,
+            has_rest=has_rest,
+        )

@@ -43,10 +43,21 @@ def access_of(product: StridedProduct, tile: BroadcastTile) -> OperandAccess:
     right = whole_sum and sizes.n >= tile.columns and _has_vectors(product.right, sizes.n)
     rest = sizes.n >= tile.columns and sizes.n % VECTOR == 0 and all(
         array.second == 1 and all(step % VECTOR == 0 for step in (array.first, array.batch, array.inner))
-        for array in (*product.others, product.result)
+        for array, of_row in zip((*product.others, product.result), (*_of_rows(product), False), strict=True)
+        if not of_row
     )
     small = sizes.b * sizes.m * sizes.n * sizes.k < _SMALL or not (whole_sum or product.by_descriptor)
     return _BY_ELEMENTS if small and not (left and right and rest) else OperandAccess(left, right, rest)
+
+
+def one_per_row(product: StridedProduct, access: OperandAccess) -> tuple[bool, ...]:
+    """Which of the arrays that the epilogue reads are not accessed in vectors, though the others are."""
+    return _of_rows(product) if access.rest else (False,) * len(product.others)
+
+
+def _of_rows(product: StridedProduct) -> tuple[bool, ...]:
+    """Which of the arrays that the epilogue reads have one element for all columns of a row."""
+    return tuple(array.second == 0 for array in product.others)
 
 
 def _has_vectors(operand: Strided, extent: int) -> bool:
@@ -59,8 +70,7 @@ def _has_vectors(operand: Strided, extent: int) -> bool:
 
 def fits_tile(product: StridedProduct, tile: BroadcastTile) -> bool:
     """Whether the shared shader can compute a product by a tile."""
-    possible = tile.has_fours and tile.tiles(product.sizes) <= _MOST_TILES
-    return possible and has_room(product, tile, product.is_nested)
+    return tile.has_fours and tile.tiles(product.sizes) <= _MOST_TILES
 
 
 def has_room(product: StridedProduct, tile: BroadcastTile, nested: bool) -> bool:
@@ -97,13 +107,13 @@ def parameters(product: StridedProduct, tile: BroadcastTile, nested: bool) -> di
             words[f"{name}_turn"] = 1 if along_sum else operand.second
         else:
             words[f"{name}_sum"] = operand.second
-    unit = VECTOR if access.rest else 1
-    for number, array in enumerate((*product.others, product.result)):
+    rest = (*product.others, product.result)
+    units = [VECTOR if access.rest and not own else 1 for own in (*one_per_row(product, access), False)]
+    for number, (array, unit) in enumerate(zip(rest, units, strict=True)):
         words |= {f"batch{number}": array.batch // unit, f"row{number}": array.first // unit}
         words |= {} if access.rest else {f"column{number}": array.second}
     if nested:
         words |= {"inner": product.inner, "left_inner": product.left.inner, "right_inner": product.right.inner}
         words |= {"left_begin": product.left.begin, "right_begin": product.right.begin}
-        rest = enumerate((*product.others, product.result))
-        words |= {f"inner{number}": array.inner // unit for number, array in rest}
+        words |= {f"inner{n}": array.inner // unit for n, (array, unit) in enumerate(zip(rest, units, strict=True))}
     return words

@@ -24,6 +24,7 @@ from lavax.backends.vulkan.emit.strided.parameters import (
     FUNCTION_BITS,
     ROLES,
     OperandAccess,
+    one_per_row,
     parameters,
 )
 from lavax.backends.vulkan.emit.strided.product import Function, StridedProduct
@@ -49,6 +50,7 @@ class SharedShader:
     functions: tuple[tuple[Function, ...], ...]  # those of each role
     paired: bool
     nested: bool
+    has_rest: bool = False  # whether numbers that push constants have no room for are in an array
     body: Body = field(default_factory=lambda: Body({}, Parameters(0, lifted=False)))
 
     def text(self) -> ShaderText:
@@ -73,7 +75,7 @@ class SharedShader:
 
     def _main(self) -> Iterator[str]:
         tile, slots, by_descriptor = self.tile, len(self.product.order), descriptor_slots(self.product, self.access)
-        given = partial(word, uses=self.body.uses, has_rest=False)
+        given = partial(word, uses=self.body.uses, has_rest=self.has_rest)
         yield from (f"int w{number} = int(table.address[{given(number)}]);" for number in range(by_descriptor))
         yield from (f"uint64_t p{number} = table.address[{given(number)}];" for number in range(by_descriptor, slots))
         names = enumerate(parameters(self.product, tile, self.nested), slots)
@@ -224,6 +226,9 @@ class SharedShader:
 
     def _other(self, address: int, number: int) -> str:
         """Four columns of an array that the epilogue reads."""
+        if one_per_row(self.product, self.access)[number]:
+            place = f"({self._batch(f'batch{number}', f'inner{number}')} + at_row * row{number})"
+            return f"vec4({self.body.loaded(float32, f'p{address}', place)})"
         if self.access.rest:
             return self.body.four(float32, f"p{address}", self._position(number, f"first / {VECTOR}"))
         columns = (f"min(first + {component}, right_end - 1) * column{number}" for component in range(VECTOR))

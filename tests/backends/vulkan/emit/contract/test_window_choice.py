@@ -70,8 +70,23 @@ def test_long_sums_are_padded_to_whole_steps(channels: int, size: int, summed: i
     assert sizes_of(_product(graph, GENERIC_GPU)).k == channels * size * size
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_of_one_pixel_are_no_windows(stride: int) -> None:
+    """So a kernel before writes the pixels once, though others read them in their own shape."""
+    x = _graph((2, 8, 9, 6), (20, 8, 1, 1), stride)
+    prepared = prepare(x, target_of(CPU_DRIVER, 1 << 30, 1 << 28))
+    assert {"shear", "broadcast"}.isdisjoint(node.op for node in prepared.nodes)
+    assert any(node.op == "slice" for node in prepared.nodes) == (stride > 1)
+
+
 @pytest.mark.parametrize(
-    "image, kernels, stride", [((2, 3, 9, 7), (40, 3, 3, 3), 2), ((1, 5, 14, 14), (64, 5, 3, 3), 1)]
+    "image, kernels, stride",
+    [
+        ((2, 3, 9, 7), (40, 3, 3, 3), 2),
+        ((1, 5, 14, 14), (64, 5, 3, 3), 1),
+        ((2, 8, 9, 6), (20, 8, 1, 1), 2),
+        ((2, 8, 9, 6), (20, 8, 1, 1), 1),
+    ],
 )
 def test_results_stay(image: tuple[int, ...], kernels: tuple[int, ...], stride: int) -> None:
     graph, random = _graph(image, kernels, stride), np.random.default_rng(1)

@@ -11,6 +11,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
+from lavax.backends.vulkan.glsl.shader import REST_WORD
 from tests.backends.vulkan.emit.strided.strided_products import ORDERS, cpu_device, numbers, operands, product
 from tests.backends.vulkan.run.execution import assert_agrees, run
 
@@ -49,6 +50,38 @@ def test_rest_of_a_result_in_vectors_and_few_rows(tile: BroadcastTile) -> None:
     """The left operand by elements, the right one and the result in vectors."""
     rows, columns = tile.rows - 3, 4096 * 8
     assert_one_shader(lambda a, b, c: a @ b + c, numbers(rows, 8), numbers(8, columns), numbers(rows, columns))
+
+
+@pytest.mark.parametrize("columns", [0, 3], ids=["vectors", "elements"])
+def test_many_arrays_some_of_one_element_a_row(tile: BroadcastTile, columns: int) -> None:
+    """A normalised convolution's epilogue; the last numbers find no push constant."""
+    rows, wide = tile.rows + 4, tile.columns + columns
+    x, w, aside = numbers(rows, 12), numbers(12, wide), numbers(rows, wide)
+    of_rows = [numbers(rows) for _ in range(4)]
+
+    def function(x: Any, w: Any, aside: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+        return (x @ w) * a[:, None] + (b - c * d)[:, None] + aside
+
+    assert_one_shader(function, x, w, aside, *of_rows)
+    plan = cpu_device().lower(lx.trace(function)(x, w, aside, *of_rows)).plan
+    (product,) = (dispatch for dispatch in plan.dispatches if "sum_end" in dispatch.shader.source)
+    assert f"(table.address[words[{REST_WORD}]]).data[1]" in product.shader.source
+    assert any(len(constant) >= 8 for constant in plan.constants)
+
+
+def test_products_of_many_numbers_in_one_dispatch(tile: BroadcastTile) -> None:
+    rows, wide = tile.rows, tile.columns
+    arrays = [numbers(*shape) for shape in [(rows, 12), (12, wide), (rows, 8), (8, wide), (rows, wide)]]
+    of_rows = [numbers(rows) for _ in range(4)]
+
+    def function(x: Any, w: Any, y: Any, v: Any, aside: Any, *given: Any) -> Any:
+        a, b, c, d = (array[:, None] for array in given)
+        return (x @ w) * a + (b - c * d) + aside, (y @ v) * b + (d - a * c) + aside
+
+    assert_one_shader(function, *arrays, *of_rows)
+    dispatches = cpu_device().lower(lx.trace(function)(*arrays, *of_rows)).plan.dispatches
+    (product,) = (dispatch for dispatch in dispatches if "sum_end" in dispatch.shader.source)
+    assert product.groups == (2, 1, 1) and "numbers_of" in product.shader.source
 
 
 def test_batches(tile: BroadcastTile) -> None:
