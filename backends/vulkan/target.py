@@ -25,6 +25,7 @@ from lavax.passes.target.target import (
     Attention,
     Dispatches,
     FusionLimits,
+    Matrices,
     Products,
     Rows,
     Scatters,
@@ -44,6 +45,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         attention=_attention(profile, for_scores),
         rows=_rows(profile),
         sorting=Sorting(profile.int64, selects_rows=is_one_subgroup(profile, profile.subgroup_size)),
+        matrices=Matrices(tridiagonal=is_one_subgroup(profile, profile.subgroup_size)),
         scatters=_scatters(profile),
         transforms=Transforms(
             steps=lambda points, across: steps_of(points, across, profile),

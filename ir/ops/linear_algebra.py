@@ -39,6 +39,10 @@ def _jacobi_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape
     return {"rotated": (rows, rows), "rotation": (rows, rows)}
 
 
+def _tridiagonal_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    return {"diagonal": (rows,), "beside": (rows,), "reflections": (rows, rows)}
+
+
 def _svd_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
     if not attrs["vectors"]:
         return {"values": (columns,), "scratch": (rows * columns,)}
@@ -51,6 +55,8 @@ _PARTS: dict[str, Callable[[int, int, Attributes], dict[str, Shape]]] = {
     "qr": _qr_parts,
     "eigh": _eigh_parts,
     "jacobi": _jacobi_parts,
+    "tridiagonal": _tridiagonal_parts,
+    "tridiagonal_eigh": _eigh_parts,
     "svd": _svd_parts,
 }
 

@@ -16,6 +16,7 @@ from lavax.passes.prepare.decompose.attention_parts import RULES as PARTS
 from lavax.passes.prepare.decompose.cumulative import RULES as CUMULATIVE
 from lavax.passes.prepare.decompose.few_queries import prepare_attention
 from lavax.passes.prepare.decompose.fourier import RULES as FOURIER
+from lavax.passes.prepare.decompose.jacobi import RULES as JACOBI
 from lavax.passes.prepare.decompose.joining import MOST_JOINED, joined
 from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
 from lavax.passes.prepare.decompose.selection import RULES as SELECTION
@@ -54,6 +55,7 @@ BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     **dict.fromkeys(REDUCTIONS, prepare_reduction),
     **CUMULATIVE,
     **FOURIER,
+    **JACOBI,
     **PARTS,
     **SCATTER,
     **SELECTION,

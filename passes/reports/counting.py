@@ -118,6 +118,15 @@ def _of_jacobi(node: Node, m: int, n: int) -> int:
     return 40 * n**3  # four sweeps of rotations from both sides, and of the accumulated vectors
 
 
+def _of_tridiagonal(node: Node, m: int, n: int) -> int:
+    return 4 * n**3 // 3
+
+
+def _of_tridiagonal_eigh(node: Node) -> int:
+    size = node.operands[0].type.size * node.operands[0].shape[-1]  # reflections, and six per rotated pair
+    return 7 * size if node.attrs["vectors"] else 0
+
+
 def _of_fft(node: Node) -> int:
     """Of complex numbers with radix 2, by which transforms of any length are usually counted."""
     return 5 * node.type.size * _halvings(node.shape[node.attrs["axis"]])
@@ -204,6 +213,8 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "select_greatest": _of_operand,
     "sort_runs": _of_runs,
     "merge_runs": _of_runs,
+    "tridiagonal": _of_matrices(_of_tridiagonal),
+    "tridiagonal_eigh": _of_tridiagonal_eigh,
     "search_sorted": _of_search,
     "unsort": _of_nothing,
     "cholesky": _of_matrices(_of_cholesky),

@@ -73,8 +73,19 @@ class Places:
     most: int = 1 << 20
 
 
+@dataclass(frozen=True)
+class TridiagonalKernels:
+    """Symmetric matrices that one kernel makes tridiagonal, and another one finds the eigenvalues of."""
+
+    largest: int = 128  # rows; within MAX_LOOP_ITERATIONS, of eight lanes that take four columns
+    few_elements: int = 256  # of all matrices: one kernel that rotates all of their pairs is faster
+    # Of rotations, which are some three quarters of the square of the rows; no matrix was seen to need twice as many.
+    most_rotations: int = 30_000
+
+
 ATTENTION = AttentionKernels()
 MATRICES = MatrixKernels()
 RADIX_SORT = RadixSortKernels()
 SELECTION = Selection()
 PLACES = Places()
+TRIDIAGONAL = TridiagonalKernels()

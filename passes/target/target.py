@@ -101,6 +101,14 @@ class Sorting:
     selects_rows: bool = False
 
 
+@dataclass(frozen=True)
+class Matrices:
+    """How matrices are taken apart."""
+
+    # Whether eigenvalues are those of a tridiagonal matrix that one subgroup finds.
+    tridiagonal: bool = False
+
+
 def _whole(points: int, across: bool) -> Sequence[int]:
     return (points,)
 
@@ -168,6 +176,7 @@ class Target:
     attention: Attention = Attention()
     rows: Rows = Rows()
     sorting: Sorting = Sorting()
+    matrices: Matrices = Matrices()
     scatters: Scatters = Scatters()
     transforms: Transforms = Transforms()
     fusion: FusionLimits = FusionLimits()

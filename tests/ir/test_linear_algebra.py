@@ -117,6 +117,43 @@ def test_jacobi() -> None:
         close(rotated * (1 - np.eye(matrix.shape[-1])), np.zeros(1))
 
 
+def product_of_reflections(rows: np.ndarray) -> np.ndarray:
+    product = np.broadcast_to(np.eye(rows.shape[-1]), rows.shape)
+    for k in range(rows.shape[-1]):
+        u = rows[..., k, :, None]
+        product = product - (product @ u) @ turned(u)
+    return product
+
+
+def test_tridiagonal() -> None:
+    for case in cases_of("tridiagonal"):
+        matrix, found = parts(case)
+        size, q = matrix.shape[-1], product_of_reflections(found["reflections"])
+        orthonormal(q)
+        close(np.tril(found["reflections"]), np.zeros(1))
+        t = turned(q) @ (np.tril(matrix) + turned(np.tril(matrix, -1))) @ q
+        close(np.diagonal(t, axis1=-2, axis2=-1), found["diagonal"])
+        close(np.diagonal(t, 1, axis1=-2, axis2=-1), found["beside"][..., :-1])
+        close(np.triu(t, 2), np.zeros(1))
+        assert (found["beside"][..., size - 1 :] == 0).all()
+
+
+def test_vectors_of_tridiagonal_matrices() -> None:
+    x = input_node("x", TensorType((2, 5, 5), float32))
+    matrix = np.random.default_rng(3).normal(size=(2, 5, 5)) * [[[1.0]], [[3.0]]]
+    matrix = matrix + turned(matrix)
+    made = make_node("tridiagonal", [x], {})
+    (packed,) = interpret(graph_of([x], [made]), matrix)
+    lines = [packed[..., :5], packed[..., 5:10]]
+    inputs = [x, *(input_node(name, TensorType((2, 5), float32)) for name in ("diagonal", "beside"))]
+    node = make_node("tridiagonal_eigh", inputs, dict(vectors=True))
+    (found,) = interpret(graph_of(inputs, [node]), packed[..., 10:].reshape(2, 5, 5), *lines)
+    values, rows = found[..., :5], found[..., 5:].reshape(2, 5, 5)
+    orthonormal(turned(rows))
+    close(rows @ matrix @ turned(rows), values[..., None] * np.eye(5))
+    assert (np.diff(values) >= 0).all()
+
+
 def test_a_sweep_across_rotates_each_row_of_one_half_with_each_of_the_other() -> None:
     matrix = np.eye(4) + np.kron(np.ones((2, 2)), [[0.0, 1], [1, 0]])
     x = input_node("x", TensorType((4, 4), float32))

@@ -160,6 +160,21 @@ REFUSED: list[Refused] = [
     ("count_digits", "i32[9]", DIGITS, None, DtypeError, "the values must be rows of unsigned integers, got i32[9]"),
     ("count_digits", "u32[9]", {**DIGITS, "bits": 0}, None, ShapeError, "count_digits: no digits of u32[9]"),
     ("move_by_digit", "u32[9] i32[16,1]", DIGITS, None, ShapeError, "the starts i32[16,1] must be i32[16,2]"),
+    (
+        "join_places", "f32[5] f32[3] i32[2]", dict(join="add"), None, ShapeError,
+        "join_places: updates f32[3] at i32[2] do not fit the array f32[5]",
+    ),
+    (
+        "join_places", "f32[5] f32[3] i32[3]", dict(join="maximum"), None, ShapeError,
+        "join_places: 'maximum' is no atomic operation on f32[5]",
+    ),
+    ("top_order", "f32[5]", dict(axis=0, count=6), None, ShapeError, "top_order: axis 0 of f32[5] does not have 6"),
+    ("select_greatest", "f64[5]", dict(count=2, by_place=False), None, DtypeError, "numbers of at most 32 bits"),
+    ("select_greatest", "f32[5]", dict(count=6, by_place=False), None, ShapeError, "no rows of 6 elements or more"),
+    (
+        "tridiagonal_eigh", "f32[5,5] f32[4] f32[5]", dict(vectors=True), None, ShapeError,
+        "tridiagonal_eigh: f32[4] and f32[5] do not fit the reflections f32[5,5]",
+    ),
     ("fold_runs", "f32[3,2] i32[3] i32[2]", RUNS, None, ShapeError, "places i32[2] do not fit the updates f32[3,2]"),
     ("fold_runs", "f32[3] i32[3] i32[3]", {**RUNS, "join": "sin"}, None, ShapeError, "'sin' is none of add, "),
     (

@@ -78,9 +78,36 @@ def _linear_solve() -> Iterator[Case]:
             yield case_of("linear_solve", label, [matrix, factored, right], dict(transposed=transposed))
 
 
+def _tridiagonal() -> Iterator[Case]:
+    """Matrices whose tridiagonal form has ones beside the diagonal, so that it is determined well."""
+    for dtype, shape in product((float32, float64), _MATRICES):
+        *batch, size, _ = shape
+        form = np.diag(np.arange(1.0, size + 1)) + np.eye(size, k=1) + np.eye(size, k=-1)
+        turn = np.broadcast_to(np.eye(size), shape).copy()
+        if size > 1:
+            random = generator(f"tridiagonal{shape}").normal(size=(*batch, size - 1, size - 1))
+            turn[..., 1:, 1:] = np.linalg.qr(random)[0]
+        matrix = turn @ form @ np.swapaxes(turn, -1, -2)
+        yield case_of("tridiagonal", f"{dtype}{list(shape)}", [matrix.astype(dtype.numpy)], {})
+
+
+def _tridiagonal_eigh() -> Iterator[Case]:
+    """The values alone: vectors have either sign."""
+    for dtype, shape in product((float32, float64), _MATRICES):
+        random = generator(f"tridiagonal_eigh{shape}")
+        reflections, lines = np.zeros(shape, dtype.numpy), random.uniform(-1, 1, (2, *shape[:-1]))
+        diagonal, beside = lines.astype(dtype.numpy)
+        diagonal += 2 * np.arange(shape[-1], dtype=dtype.numpy)
+        beside[..., -1] = 0
+        label = f"{dtype}{list(shape)}"
+        yield case_of("tridiagonal_eigh", label, [reflections, diagonal, beside], dict(vectors=False))
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_taken_apart, op) for op in _SETTINGS_OF_PARTS},
     "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
     "linear_solve": _linear_solve,
+    "tridiagonal": _tridiagonal,
+    "tridiagonal_eigh": _tridiagonal_eigh,
 }

@@ -16,6 +16,8 @@ from lavax.backends.vulkan.emit.linalg.jacobi import emit_jacobi
 from lavax.backends.vulkan.emit.linalg.lu import emit_lu
 from lavax.backends.vulkan.emit.linalg.singular_values import emit_svd
 from lavax.backends.vulkan.emit.linalg.triangular_solve import emit_triangular_solve
+from lavax.backends.vulkan.emit.linalg.tridiagonal import emit_tridiagonal
+from lavax.backends.vulkan.emit.linalg.tridiagonal_eigenvalues import emit_tridiagonal_eigh
 from lavax.backends.vulkan.emit.scan.kernel import emit_cumulative
 from lavax.backends.vulkan.emit.scan.lines import FOLDS
 from lavax.backends.vulkan.emit.scatter.lines import emit_scatter
@@ -66,6 +68,8 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "sort_runs": RoutineEmitter(emit_sort_runs),
     "svd": RoutineEmitter(emit_svd),
     "triangular_solve": RoutineEmitter(emit_triangular_solve),
+    "tridiagonal": RoutineEmitter(emit_tridiagonal),
+    "tridiagonal_eigh": RoutineEmitter(emit_tridiagonal_eigh),
     "unsort": RoutineEmitter(emit_unsort),
 }
 

@@ -5,10 +5,9 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Node
 from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
-from lavax.passes.prepare.decompose.jacobi import RULES as JACOBI
 from lavax.passes.prepare.decompose.linear_algebra import RULES as LINEAR_ALGEBRA
 
 # Per operation: the node -> a node of the same value that has kernels.
-RULES: dict[str, Callable[[Node], Node]] = {**ATTENTION, **JACOBI, **LINEAR_ALGEBRA}
+RULES: dict[str, Callable[[Node], Node]] = {**ATTENTION, **LINEAR_ALGEBRA}
 
 __all__ = ["RULES"]

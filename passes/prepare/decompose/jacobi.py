@@ -58,7 +58,8 @@ from lavax.passes.build.matrices import (
 )
 from lavax.passes.prepare.decompose.linear_algebra import orthogonal_factors, reflected, times
 from lavax.passes.prepare.decompose.sorting import order_of_rows
-from lavax.passes.target.kernel_limits import MATRICES
+from lavax.passes.target.kernel_limits import MATRICES, TRIDIAGONAL
+from lavax.passes.target.target import Target
 
 
 @dataclass(frozen=True)
@@ -232,27 +233,47 @@ def _or_nan(rows: Node, values: Node) -> Node:
 # Eigenvalues
 
 
-def _eigh(node: Node) -> Node:
+def _eigh(node: Node, target: Target) -> Node:
     (matrix,) = node.operands
     rank, size = matrix.type.rank, matrix.shape[-1]
-    if size <= MATRICES.eigenvalues:
+    several_kernels_pay = matrix.type.size > TRIDIAGONAL.few_elements
+    by_tridiagonal = target.matrices.tridiagonal and size <= TRIDIAGONAL.largest and several_kernels_pay
+    if size <= MATRICES.eigenvalues and not by_tridiagonal:
         return node
     with_vectors = node.attrs["vectors"]
     positions = [iota(index_type(matrix.shape), axis) for axis in (rank - 2, rank - 1)]
     symmetric = where(build("greater_equal", *positions), matrix, turned(matrix))
     work, divisor = _scaled(symmetric)
-    work = _filled(work, (rank - 2, rank - 1))
-    carried = [work, _unit_rows(size, work.shape[-1], matrix)] if with_vectors else [work]
-    work, *vectors = _until_settled(_eigen_round, _far_from_diagonal, carried)
-    vectors = [_orthonormal(rows_of(rows, 0, size)) for rows in vectors]
+    find = _by_tridiagonal if by_tridiagonal else _by_rotations
+    values, vectors = find(work, with_vectors)
+    vectors = [_orthonormal(rows) for rows in vectors]
     if vectors:  # of the matrix itself, so that they do not have the rounding of all rounds
         values = sum_over(multiply(product(vectors[0], symmetric), vectors[0]), (rank - 1,))
     else:
-        values = _diagonal(columns_of(rows_of(work, 0, size), 0, size))
         values = multiply(values, by_row(divisor, values.shape))
     values, *vectors = _in_order(values, False, *vectors)
     vectors = [_or_nan(multiply(rows, by_row(_signs(rows), rows.shape)), values) for rows in vectors]
     return packed([values, *vectors], rank - 2)
+
+
+def _by_rotations(matrix: Node, with_vectors: bool) -> tuple[Node, list[Node]]:
+    """The eigenvalues, and the vectors as rows, if they are wanted, in any order."""
+    rank, size = matrix.type.rank, matrix.shape[-1]
+    work = _filled(matrix, (rank - 2, rank - 1))
+    carried = [work, _unit_rows(size, work.shape[-1], matrix)] if with_vectors else [work]
+    work, *vectors = _until_settled(_eigen_round, _far_from_diagonal, carried)
+    values = _diagonal(columns_of(rows_of(work, 0, size), 0, size))
+    return values, [rows_of(rows, 0, size) for rows in vectors]
+
+
+def _by_tridiagonal(matrix: Node, with_vectors: bool) -> tuple[Node, list[Node]]:
+    """The same by one kernel that makes the matrix tridiagonal, and one that finds what it is made of."""
+    made = build("tridiagonal", matrix)
+    parts = [part(made, "tridiagonal", matrix, name) for name in ("reflections", "diagonal", "beside")]
+    found = build("tridiagonal_eigh", *parts, vectors=with_vectors)
+    names = ["values", "vectors"] if with_vectors else ["values"]
+    values, *vectors = (part(found, "tridiagonal_eigh", matrix, name, vectors=with_vectors) for name in names)
+    return values, vectors
 
 
 def _far_from_diagonal(work: Node) -> Node:
@@ -393,4 +414,4 @@ def _directions(lengths: Node, rows: Node) -> Node:
     return multiply(q, by_column(signs, q.shape))
 
 
-RULES: dict[str, Callable[[Node], Node]] = {"eigh": _eigh, "svd": _svd}
+RULES: dict[str, Callable[[Node, Target], Node]] = {"eigh": _eigh, "svd": lambda node, target: _svd(node)}

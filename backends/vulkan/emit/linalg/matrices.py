@@ -20,7 +20,7 @@ from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.ops.linear_algebra import parts_of
-from lavax.passes.kernels.index import unflatten, variable
+from lavax.passes.kernels.index import Index, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
 
@@ -82,12 +82,12 @@ def _local(profile: DeviceProfile) -> int:
 
 
 class MatrixRoutine:
-    """The state of writing a kernel with one workgroup per matrix."""
+    """The state of writing a kernel with a workgroup per matrix, which is a subgroup if the algorithm needs that."""
 
-    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, in_subgroup: bool = False) -> None:
         (node,) = kernel.graph.outputs
-        local = _local(profile)
-        self.is_subgroup = is_one_subgroup(profile, local)
+        local = profile.subgroup_size if in_subgroup else _local(profile)
+        self.is_subgroup = in_subgroup or is_one_subgroup(profile, local)
         self.routine: RoutineShader = open_routine(kernel, profile, lifted, local)
         self.node, self.body = node, self.routine.body
         self.operand = node.operands[0]
@@ -119,9 +119,13 @@ class MatrixRoutine:
         with self.body.block("for (int e = lane; e < rows * columns; e += LOCAL)"):
             row = self.routine.position("r", "e / columns", self.rows)
             column = self.routine.position("c", "e % columns", self.columns)
-            batch = unflatten(variable("matrix", self.count), tuple(self.batch))
-            value = self.routine.read(self.operand, (*batch, row, column))
+            value = self.at(row, column)
             self.body.line(f"{f'if ({condition}) ' if condition else ''}{target} = {value};")
+
+    def at(self, row: Index, column: Index) -> str:
+        """An element of the matrix."""
+        batch = unflatten(variable("matrix", self.count), tuple(self.batch))
+        return self.routine.read(self.operand, (*batch, row, column))
 
     def declare(self, text: str) -> None:
         """Adds declarations before the main function: shared memory and functions."""
