@@ -17,6 +17,7 @@ from math import prod
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
 from lavax.passes.build.builder import (
+    add,
     broadcast,
     build,
     concatenate,
@@ -26,6 +27,7 @@ from lavax.passes.build.builder import (
     pad,
     reshape,
     slice_along,
+    subtract,
     transpose,
     zeros,
 )
@@ -138,12 +140,31 @@ def _lines(x: Node, forward: bool) -> Node:
 
 
 def _step(x: Node, forward: bool) -> Node:
-    """[2, batch, n, …] -> [2, n, batch, …], by one product with a matrix [2, n, 2, n]."""
+    """[2, batch, n, …] -> [2, n, batch, …], by one product with a matrix [2, n, 2, n], or by two for a prime n."""
     width = x.shape[2]
+    if width % 2 and width > _WIDEST:
+        return _by_symmetry(x, forward)
     cosine, sine = counted_roots((width, width), (0, 1), width, x.dtype, forward)
     rows = [_beside(cosine, -sine), _beside(sine, cosine)]
     matrix = concatenate([reshape(row, (1, *row.shape)) for row in rows], 0)
     return dot(matrix, x, ((2, 3), (0, 2)))
+
+
+def _by_symmetry(x: Node, forward: bool) -> Node:
+    """An odd number of points: sums of those at equal distances from the ends with cosines, and differences with sines,
+    give two frequencies each. That is a quarter of the products."""
+    width = x.shape[2]
+    half = width // 2
+    ahead, back = slice_along(x, 2, 1, half + 1), flip(slice_along(x, 2, half + 1, width), (2,))
+    sums = concatenate([slice_along(x, 2, 0, 1), add(ahead, back)], 2)
+    cosine, sine = counted_roots((half + 1, half + 1), (0, 1), width, x.dtype, forward)
+    even = dot(cosine.node, sums, ((1,), (2,)))  # [frequency, 2, batch, …]
+    inner = slice_along(slice_along(sine.node, 0, 1, half + 1), 1, 1, half + 1)
+    odd = dot(inner, subtract(ahead, back), ((1,), (2,)))
+    first, others = slice_along(even, 0, 0, 1), slice_along(even, 0, 1, half + 1)
+    turned = concatenate([negate(slice_along(odd, 1, 1, 2)), slice_along(odd, 1, 0, 1)], 1)  # times i
+    found = concatenate([first, add(others, turned), flip(subtract(others, turned), (0,))], 0)
+    return transpose(found, (1, 0, *range(2, x.type.rank)))
 
 
 def _beside(of_real: Real, of_imaginary: Real) -> Node:

@@ -28,8 +28,9 @@ def test_lengths_of_convolutions() -> None:
         assert least <= found <= 1.34 * least and widths(found)[1] == 1
 
 
-# One step; two; a prime in one step; a prime, and one behind a step, by convolution; three steps.
-@pytest.mark.parametrize("length", [1, 6, 60, 97, 131, 2 * 131, 2**11])
+# One step; two; odd and even lengths of large primes in one step; a prime, and one behind a step, by convolution; three
+# steps.
+@pytest.mark.parametrize("length", [1, 6, 60, 97, 3 * 37, 2 * 37, 131, 2 * 131, 2**11])
 def test_the_error_is_a_few_units_of_the_norm(length: int) -> None:
     z = (RANDOM.normal(size=(2, length)) + 1j * RANDOM.normal(size=(2, length))).astype(np.complex64)
     there = lnp.fft.fft(z)
@@ -37,6 +38,16 @@ def test_the_error_is_a_few_units_of_the_norm(length: int) -> None:
     limit = 1.2e-7 * max(1, np.log2(length))
     assert np.linalg.norm(np.asarray(there) - wanted) <= limit * np.linalg.norm(wanted)
     assert np.linalg.norm(np.asarray(lnp.fft.ifft(there)) - z) <= 2 * limit * np.linalg.norm(z)
+
+
+@pytest.mark.parametrize("length", [33, 37, 127])
+def test_odd_lines_of_double_precision(length: int) -> None:
+    """Products of sums and of differences."""
+    z = RANDOM.normal(size=(2, length, 3)) + 1j * RANDOM.normal(size=(2, length, 3))
+    with lx.enable_x64():
+        found = np.asarray(lnp.fft.fft(z, axis=1)), np.asarray(lnp.fft.ifft(z, axis=1))
+    for one, wanted in zip(found, (np.fft.fft(z, axis=1), np.fft.ifft(z, axis=1)), strict=True):
+        assert np.linalg.norm(one - wanted) <= 2**-52 * np.log2(length) * np.linalg.norm(wanted)
 
 
 @pytest.mark.parametrize("length", [8, 9, 120])
