@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lavax.base.errors import ONNXError
-from lavax.onnx.nnef.text import Call, Fragment, Name, Statement
+from lavax.onnx.nnef.text import Call, Fragment, Name, Statement, folded
 
 _DEEPEST = 64  # fragments in one another
 _MOST_STATEMENTS = 1 << 16  # that calls of fragments stand for: each can double what the one before it makes
@@ -69,7 +69,7 @@ class Expansion:
             return Name(name)
 
         named = {key: outside(value) for key, value in call.named.items()}
-        return Call(call.operation, tuple(map(outside, call.positional)), named, call.line)
+        return Call(call.operation, tuple(map(outside, call.positional)), named, call.line, call.kind)
 
     def _statements(self, fragment: Fragment, names: tuple[str, ...], call: Call) -> Iterator[Statement]:
         self.calls += 1
@@ -131,7 +131,7 @@ def _with_values(value: Any, values: Mapping[str, Any], known: set[str], line: i
         return value
     positional = tuple(_with_values(part, values, known, line) for part in value.positional)
     named = {key: _with_values(part, values, known, line) for key, part in value.named.items()}
-    return Call(value.operation, positional, named, value.line)
+    return folded(Call(value.operation, positional, named, value.line, value.kind))
 
 
 def _error(line: int, message: str) -> ONNXError:

@@ -26,6 +26,7 @@ from lavax.onnx.reading.graph import Graph, Input, Node
 _VERSION = 1
 _DEFAULTS = {"bias": 0.0, "offset": 0.0, "scale": 1.0}  # of tensors that may be left out
 _LARGEST_TEXT = 1 << 26  # bytes
+_KINDS = {"integer": "int32", "logical": "bool"}
 
 
 def load_nnef(folder: str | os.PathLike[str]) -> Model:
@@ -83,12 +84,14 @@ class _Reader:
         return Graph(found.name, inputs, outputs, self.tensors, tuple(self.nodes))
 
     def assign(self, names: tuple[str, ...], value: Any, line: int) -> None:
+        if isinstance(value, Name):
+            value = Call("copy", (value,), {}, line)
         if not isinstance(value, Call):
             raise ONNXError(f"onnx.load_nnef: line {line}: expected a call behind {names[0]!r} =")
         match value.operation:
             case "external":
                 shape = tuple(extent or None for extent in _argument(value, "shape"))
-                self.inputs[names[0]] = Input(names[0], np.dtype(np.float32), shape)
+                self.inputs[names[0]] = Input(names[0], np.dtype(_KINDS.get(value.kind, "float32")), shape)
             case "variable":
                 tensor, is_quantised = tensor_of(self.folder, str(_argument(value, "label")))
                 if is_quantised:
@@ -105,7 +108,8 @@ class _Reader:
                 self.node(names, value)
 
     def constant(self, call: Call, line: int) -> np.ndarray:
-        shape, numbers = tuple(_argument(call, "shape")), np.asarray(_argument(call, "value"), np.float32).reshape(-1)
+        shape, value = tuple(_argument(call, "shape")), _argument(call, "value")
+        numbers = np.asarray(value, _KINDS.get(call.kind, "float32")).reshape(-1)
         if numbers.size not in (1, prod(shape)) or prod(shape) > max(numbers.size, 1 << 20):
             raise ONNXError(f"onnx.load_nnef: line {line}: a constant of shape {shape} has {numbers.size} numbers")
         return np.broadcast_to(numbers, (prod(shape),)).reshape(shape)

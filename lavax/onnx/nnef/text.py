@@ -1,19 +1,30 @@
-"""The text of a graph, in NNEF's flat syntax (NNEF 1.0, chapter 3), as statements."""
+"""The text of a graph, in NNEF's syntax (NNEF 1.0, chapter 3), as statements; operators between values as calls."""
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from lavax.base.errors import ONNXError
 
 _TOKEN = re.compile(
-    r"""(?P<blank>\s+|\#[^\n]*)|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)
-    |(?P<string>'[^'\n]*'|"[^"\n]*")|(?P<mark>->|[()\[\]{}<>,;:=?])""",
+    r"""(?P<blank>\s+|\#[^\n]*)|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)
+    |(?P<string>'[^'\n]*'|"[^"\n]*")|(?P<mark>->|<=|>=|==|!=|&&|\|\||[-+*/^!()\[\]{}<>,;:=?])""",
     re.VERBOSE,
 )
 _DEEPEST = 16  # lists and calls in one another
+# Operators between values, from those that bind least to those that bind most, and the operations that they stand for.
+_OPERATORS: tuple[dict[str, str], ...] = (
+    {"||": "or"},
+    {"&&": "and"},
+    {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"},
+    {"+": "add", "-": "sub"},
+    {"*": "mul", "/": "div"},
+    {"^": "pow"},
+)
+_PREFIXES = {"-": "neg", "+": "copy", "!": "not"}
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -32,6 +43,7 @@ class Call:
     positional: tuple[Any, ...]
     named: dict[str, Any]
     line: int
+    kind: str = ""  # the type in angle brackets
 
 
 @dataclass(frozen=True)
@@ -91,8 +103,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
         found = _TOKEN.match(text, place)
         if found is None:
             raise ONNXError(
-                f"onnx.load_nnef: line {line}: {text[place : place + 12]!r} is not in NNEF's flat syntax; write "
-                "operators as calls"
+                f"onnx.load_nnef: line {line}: {text[place : place + 12]!r} is not in NNEF's syntax"
             )
         if found.lastgroup != "blank":
             yield str(found.lastgroup), found[0], line
@@ -116,6 +127,8 @@ class _Parser:
         fragments: dict[str, Fragment] = {}
         while self.peek() == "fragment":
             found = self.fragment()
+            if found is None:
+                continue
             if found.name in fragments:
                 raise self.error(f"there are two fragments {found.name!r}")
             fragments[found.name] = found
@@ -126,7 +139,8 @@ class _Parser:
         outputs = self.names("(", ")")
         return Text(name, inputs, outputs, self.body(), fragments)
 
-    def fragment(self) -> Fragment:
+    def fragment(self) -> Fragment | None:
+        """A fragment; None for one without statements, which only says how an operation is called."""
         line = self.line
         self.expect("fragment")
         name = self.take()
@@ -137,7 +151,8 @@ class _Parser:
         self.expect("->")
         outputs = tuple(self.declared())
         if self.peek() == ";":
-            raise self.error(f"the fragment {name!r} has no statements, so it is an operation that is not supported")
+            self.take()
+            return None
         return Fragment(name, parameters, outputs, self.body(), line)
 
     def declared(self) -> dict[str, Any]:
@@ -187,25 +202,60 @@ class _Parser:
         return tuple(found)
 
     def value(self) -> Any:
-        """A number, a text, a truth value, a name, a call, or a list of such."""
+        """A value, or one of two: `this if condition else that`."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.error(f"values lie more than {_DEEPEST} deep")
-        kind, text, line = self.word()
-        self.place += 1
-        made: Any
-        if kind == "number":
-            made = float(text) if any(sign in text for sign in ".eE") else int(text)
-        elif kind == "string":
-            made = text[1:-1]
-        elif text in ("[", "("):
-            made = self.list({"[": "]", "(": ")"}[text])
-        elif kind == "name":
-            made = _TRUTHS[text] if text in _TRUTHS else self.named(text, line)
-        else:
-            raise self.error(f"{text!r} is no value")
+        made, line = self.joined(0), self.line
+        if self.place < len(self.tokens) and self.peek() == "if":
+            self.take()
+            condition = self.joined(0)
+            self.expect("else")
+            made = folded(Call("select", (condition, made, self.value()), {}, line))
         self.depth -= 1
         return made
+
+    def joined(self, level: int) -> Any:
+        """Values with operators of this level and those that bind more between them."""
+        if level == len(_OPERATORS):
+            return self.prefixed()
+        made = self.joined(level + 1)
+        while self.place < len(self.tokens) and self.peek() in _OPERATORS[level]:
+            _, text, line = self.word()
+            self.place += 1
+            made = folded(Call(_OPERATORS[level][text], (made, self.joined(level + 1)), {}, line))
+        return made
+
+    def prefixed(self) -> Any:
+        _, text, line = self.word()
+        if text not in _PREFIXES:
+            return self.single()
+        self.place += 1
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error(f"values lie more than {_DEEPEST} deep")
+        made = folded(Call(_PREFIXES[text], (self.prefixed(),), {}, line))
+        self.depth -= 1
+        return made
+
+    def single(self) -> Any:
+        """A number, a text, a truth value, a name, a call, a list of such, or a value in parentheses."""
+        kind, text, line = self.word()
+        self.place += 1
+        if kind == "number":
+            return float(text) if any(sign in text for sign in ".eE") else int(text)
+        if kind == "string":
+            return text[1:-1]
+        if text == "[":
+            if self.peek() == "for":
+                raise self.error("lists that are made by `for` are not supported: write their parts")
+            return self.list("]")
+        if text == "(":
+            parts = self.list(")")
+            return parts[0] if len(parts) == 1 and self.tokens[self.place - 2][1] != "," else parts
+        if kind == "name":
+            return _TRUTHS[text] if text in _TRUTHS else self.named(text, line)
+        raise self.error(f"{text!r} is no value")
 
     def list(self, closing: str) -> tuple[Any, ...]:
         found = []
@@ -217,9 +267,11 @@ class _Parser:
         return tuple(found)
 
     def named(self, name: str, line: int) -> Name | Call:
-        if self.peek() == "<":
-            while self.take() != ">":
-                pass
+        kind = ""
+        following = [text for _, text, _ in self.tokens[self.place : self.place + 4]]
+        if following[:1] == ["<"] and following[2:] == [">", "("]:
+            kind = following[1]
+            self.place += 3
         if self.peek() != "(":
             return Name(name)
         self.take()
@@ -234,7 +286,7 @@ class _Parser:
             if self.peek() == ",":
                 self.take()
         self.expect(")")
-        return Call(name, tuple(positional), named, line)
+        return Call(name, tuple(positional), named, line, kind)
 
     @property
     def line(self) -> int:
@@ -261,3 +313,32 @@ class _Parser:
 
     def error(self, message: str) -> ONNXError:
         return ONNXError(f"onnx.load_nnef: line {self.line}: {message}")
+
+
+def folded(call: Call) -> Any:
+    """The number that operators between numbers give, the chosen one of two values, or the call."""
+    if call.operation == "select" and isinstance(call.positional[0], bool) and len(call.positional) == 3:
+        return call.positional[1 if call.positional[0] else 2]
+    if call.operation not in _NUMBERS or call.named or not all(isinstance(x, (int, float)) for x in call.positional):
+        return call
+    try:
+        return _NUMBERS[call.operation](*call.positional)
+    except (ArithmeticError, TypeError, ValueError):
+        what = f"{call.operation} of {call.positional}"
+        raise ONNXError(f"onnx.load_nnef: line {call.line}: {what} has no value") from None
+
+
+def _power(x: float, y: float) -> Any:
+    return x**y if abs(x) <= 1 or abs(y) < 64 else float(x) ** y  # integers of any length take any time
+
+
+def _quotient(x: float, y: float) -> Any:
+    return x // y if isinstance(x, int) and isinstance(y, int) else x / y
+
+
+_NUMBERS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "and": lambda x, y: x and y, "copy": operator.pos, "div": _quotient, "eq": operator.eq,
+    "ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt, "mul": operator.mul,
+    "ne": operator.ne, "neg": operator.neg, "not": operator.not_, "or": lambda x, y: x or y, "pow": _power,
+    "sub": operator.sub,
+}  # fmt: skip

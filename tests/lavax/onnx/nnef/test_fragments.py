@@ -45,11 +45,44 @@ def test_fragments_are_written_out(tmp_path: Path) -> None:
     np.testing.assert_allclose(made["z"], _scaled(x), rtol=1e-6)
 
 
+OPERATORS = """fragment relu<?>( x: tensor<?> ) -> ( y: tensor<?> );
+fragment leaky( x: tensor<scalar>, slope: scalar, steep: logical = false ) -> ( y: tensor<scalar> )
+{
+    factor = slope * 2.0 + 1.0 if steep else slope / 2.0 ^ 2;
+    y = select(x < 0.0 || x != x, x * (-factor), relu(x) - -1.0 * x);
+}
+"""
+
+
+def test_operators_between_values(tmp_path: Path) -> None:
+    """They bind as usual; between numbers, they give numbers; a declared operation is the one that is known."""
+    x = numbers(2, 3)
+    model = _load(tmp_path, OPERATORS, "y = leaky(x, 0.5); z = -leaky(x, 0.5, true) + x * 2.0; w = x;", "y, z, w")
+    made = model({}, x=x)
+    np.testing.assert_allclose(made["y"], np.where(x < 0, -0.125 * x, 2 * x), rtol=1e-6)
+    np.testing.assert_allclose(made["z"], 2 * x - np.where(x < 0, -2 * x, 2 * x), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(made["w"], x)
+
+
+def test_inputs_have_the_types_in_angle_brackets(tmp_path: Path) -> None:
+    write(tmp_path, "y = gather(x, at);", {"x": (5, 2)}, {}, "y")
+    path = tmp_path / "graph.nnef"
+    text = path.read_text().replace("graph net( x )", "graph net( x, at )").replace(
+        "y = gather", "at = external<integer>(shape = [3]); y = gather"
+    )  # fmt: skip
+    path.write_text(text)
+    x, at = numbers(5, 2), np.array([4, 0, 2], np.int32)
+    np.testing.assert_allclose(lx.onnx.load_nnef(tmp_path)({}, x=x, at=at)["y"], x[at])
+
+
 @pytest.mark.parametrize(
     ("fragments", "line", "message"),
     [
-        (f"{OF_X};", "y = f(x);", "line 3: the fragment 'f' has no"),
+        (f"{OF_X};", "y = f(x);", "y, line 6.*nnef.f.*no such operator"),
         (OF_X + "{ y = f(x); }", "y = f(x);", "line 3: .*defined after"),
+        ("", "y = x * (1 / 0);", "line 6: div of .1, 0. has no value"),
+        ("", "y = concat([for i in [1, 2] yield x], axis = 0);", "made by `for` are not supported"),
+        ("", "y = " + "-" * 99 + "x;", "deep"),
         (OF_X + "{ z = relu(x); }", "y = f(x);", "value to y in f"),
         (OF_X + "{ y = relu(w); }", "y = f(x);", "'w' has no value yet"),
         (OF_X + "{ x = relu(x); }", "y = f(1.0);", "'x' has a value"),

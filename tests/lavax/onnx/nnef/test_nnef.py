@@ -161,7 +161,7 @@ def test_upsampling(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("y = a + b;", "line 6: .* is not in NNEF's flat syntax"),
+        ("y = x @ x;", "line 6: .* is not in NNEF's syntax"),
         ("y = relu(z);", "'z' has no value yet"),
         ("y = relu(x); y = relu(x);", "'y' has a value already"),
         ("y = conv(x);", "conv needs the argument 'filter'"),
