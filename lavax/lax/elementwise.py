@@ -294,8 +294,9 @@ def _rounded(value: Value, exponent_bits: int, mantissa_bits: int) -> Value:
 
 
 def conj(x: ArrayLike) -> Value:
-    """The complex conjugates; x itself if its dtype is real."""
-    return lnp.conj(x)
+    """The complex conjugates, which are complex for floats too."""
+    (value,) = accepted("conj", ANALYTIC, x)
+    return lnp.conj(value + lnp.complex64(0) if value.type.dtype.is_float else value)
 
 
 def real(x: ArrayLike) -> Value:

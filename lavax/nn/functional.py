@@ -14,6 +14,7 @@ from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
+from lavax.numpy.arrays.complex_parts import real
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import isfinite, less
@@ -119,7 +120,7 @@ def logsumexp(
     if math.prod(value.shape[d] for d in axes) == 0:
         return constant(-math.inf, value.type.with_shape(kept if keepdims else folded))
     wide = _widened(value)
-    peak = _peak(wide, axes)
+    peak = _peak(real(wide), axes)
     peak = choice(isfinite(peak), peak, 0.0)
     grown = exp(subtract(wide, spread_back(peak, axes, value.shape)))
     if factor is not None:

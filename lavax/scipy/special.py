@@ -12,6 +12,7 @@ from lavax.nn import functional
 from lavax.numpy._core.application import as_floating, real_function, together
 from lavax.numpy._core.axes import Axis
 from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy.arrays.complex_parts import imag, iscomplexobj, real
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import (
     equal,
@@ -25,7 +26,7 @@ from lavax.numpy.elementwise.comparison import (
     logical_or,
     where,
 )
-from lavax.numpy.elementwise.exponential import expm1, log, log1p
+from lavax.numpy.elementwise.exponential import exp, expm1, log, log1p
 from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.hyperbolic import atanh
 from lavax.numpy.elementwise.powers import sqrt
@@ -101,10 +102,14 @@ def logsumexp(
     """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
 
     Over the elements where `where`, which broadcasts to `x`, is true; None: all. If the sum is negative the result is
-    NaN; with `return_sign` it is the logarithm of the sum's absolute value, followed by the sum's sign (-1, 0 or 1).
+    NaN; with `return_sign` it is the logarithm of the sum's absolute value, followed by the sum's sign (-1, 0 or 1; for
+    complex `x` a number of length 1).
     """
     if not return_sign:
         return functional.logsumexp(x, axis, b, keepdims, where)
+    if iscomplexobj(x):
+        found = functional.logsumexp(x, axis, b, keepdims, where)
+        return real(found), exp(multiply(1j, imag(found)))
     factor = as_floating(1.0 if b is None else b)
     gain = functional.logsumexp(x, axis, maximum(factor, 0.0), keepdims, where)
     loss = functional.logsumexp(x, axis, maximum(negative(factor), 0.0), keepdims, where)

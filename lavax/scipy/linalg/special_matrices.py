@@ -50,10 +50,10 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Value:
     """The matrices [..., m, n] with the first columns `c` [..., m] and first rows `r` [..., n], constant along
     diagonals.
 
-    By default `r` is `c`; its first element is not read.
+    By default `r` is `c`, conjugated; its first element is not read.
     """
     column = _vectors("toeplitz", c)
-    row = column if r is None else _vectors("toeplitz", r)
+    row = lnp.conj(column) if r is None else _vectors("toeplitz", r)
     stack = lnp.broadcast_shapes(column.shape[:-1], row.shape[:-1])
     column = lnp.broadcast_to(column, (*stack, column.shape[-1]))
     row = lnp.broadcast_to(row, (*stack, row.shape[-1]))

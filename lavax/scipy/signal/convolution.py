@@ -115,4 +115,4 @@ def correlate2d(
 ) -> Value:
     """`correlate` of two matrices; arguments and errors as of `convolve2d`."""
     first, second = pair("correlate2d", in1, in2, 2)
-    return _at_boundary("correlate2d", first, lnp.flip(second), mode, boundary, fillvalue, late=True)
+    return _at_boundary("correlate2d", first, lnp.conj(lnp.flip(second)), mode, boundary, fillvalue, late=True)

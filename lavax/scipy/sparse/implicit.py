@@ -10,7 +10,7 @@ from lavax.ir.location import user_error
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import as_value
 from lavax.optim.tree.raveling import ravel_pytree
-from lavax.tracer.pytrees.pytree import map, structure
+from lavax.tracer.pytrees.pytree import leaves, map, structure
 from lavax.tracer.transforms.closure_convert import closure_convert
 from lavax.tracer.transforms.custom_rules import custom_vjp
 from lavax.tracer.transforms.linear_transpose import linear_transpose
@@ -49,8 +49,10 @@ def solved(name: str, a: Any, b: Any, x0: Any, m: Any, symmetric: bool, iterate:
     `m` is the preconditioner. The transposed system is solved in the same way. Raises TreeMismatchError or ShapeError
     if trees do not fit.
     """
+    if any(lnp.iscomplexobj(leaf) for leaf in (*leaves(x0), *(() if callable(a) else (a,)))):
+        b = map(lambda leaf: leaf + lnp.complex64(0), b)
     right, unravel = ravel_pytree(map(lnp.asarray, b))
-    if not right.type.dtype.is_float:
+    if not (right.type.dtype.is_float or right.type.dtype.is_complex):
         right, unravel = ravel_pytree(map(lambda leaf: lnp.astype(leaf, lnp.float32), b))
     start = lnp.zeros_like(right)
     if x0 is not None:
@@ -67,10 +69,17 @@ def solved(name: str, a: Any, b: Any, x0: Any, m: Any, symmetric: bool, iterate:
         return linear_transpose(lambda v: product(v, *given), vector)(vector)[0]
 
     solution = _Solution(product, conditioner, iterate)
-    if not symmetric:  # two that are each other's derivatives
+    if right.type.dtype.is_complex and symmetric:  # the transposed of a Hermitian matrix is its conjugate
+        solution.turned = _Solution(_conjugated(product), _conjugated(conditioner), iterate)
+        solution.turned.turned = solution
+    elif not symmetric:  # two that are each other's derivatives
         solution.turned = _Solution(transposed, conditioner, iterate)
         solution.turned.turned = solution
     return unravel(solution.call((tuple(values), tuple(more)), right, start))
+
+
+def _conjugated(product: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda vector, *given: lnp.conj(product(lnp.conj(vector), *given))
 
 
 class _Solution:

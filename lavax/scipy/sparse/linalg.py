@@ -22,8 +22,18 @@ __all__ = ["bicgstab", "cg", "gmres"]
 
 def _limit(b: Value, tol: float, atol: float) -> Value:
     """The square of the residual's norm at which to stop."""
-    result: Value = lnp.maximum(lnp.square(tol) * lnp.sum(b * b), lnp.square(atol))
+    result: Value = lnp.maximum(lnp.square(tol) * _square(b), lnp.square(atol))
     return result
+
+
+def _inner(a: Any, b: Any) -> Any:
+    """The inner product, conjugate in `a`."""
+    return lnp.sum(lnp.conj(a) * b)
+
+
+def _square(a: Any) -> Any:
+    """The square of the norm, which is real."""
+    return lnp.sum(a.real * a.real + a.imag * a.imag) if lnp.iscomplexobj(a) else lnp.sum(a * a)
 
 
 def _most_steps(b: Any, maxiter: int | None) -> int:
@@ -46,7 +56,9 @@ def cg(
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
-    """x of A·x = b for a symmetric positive definite A, by conjugate gradients (Hestenes and Stiefel 1952), and None.
+    """x of A·x = b by conjugate gradients (Hestenes and Stiefel 1952), and None; A is symmetric and positive definite.
+
+    Complex A are Hermitian.
 
     It stops when the norm of b - A·x is at most max(tol·‖b‖, atol), or after `maxiter` steps, 10·n by default. `x0` is
     the first guess, 0 by default; `M`, a matrix or function, is an approximation of A⁻¹, symmetric, too. Raises
@@ -59,21 +71,21 @@ def cg(
 
         def unfinished(state: Any) -> Any:
             _, residual, _, _, count = state
-            return (lnp.sum(residual * residual) > limit) & (count < most)
+            return (_square(residual) > limit) & (count < most)
 
         def step(state: Any) -> Any:
             x, residual, direction, size, count = state
             image = product(direction)
-            factor = _over(size, lnp.sum(direction * image))
+            factor = _over(size, _inner(direction, image))
             residual = residual - factor * image
             conditioned = conditioner(residual)
-            following = lnp.sum(residual * conditioned)
+            following = _inner(residual, conditioned)
             onwards = conditioned + _over(following, size) * direction
             return x + factor * direction, residual, onwards, following, count + 1
 
         residual = right - product(start)
         conditioned = conditioner(residual)
-        state = (start, residual, conditioned, lnp.sum(residual * conditioned), lnp.asarray(0))
+        state = (start, residual, conditioned, _inner(residual, conditioned), lnp.asarray(0))
         found: Value = while_loop(unfinished, step, state)[0]
         return found
 
@@ -99,20 +111,20 @@ def bicgstab(
 
         def unfinished(state: Any) -> Any:
             _, residual, *_, count = state
-            return (lnp.sum(residual * residual) > limit) & (count < most)
+            return (_square(residual) > limit) & (count < most)
 
         def step(state: Any) -> Any:
             x, residual, direction, image, size, factor, weight, count = state
-            following = lnp.sum(shadow * residual)
+            following = _inner(shadow, residual)
             blend = _over(following * factor, size * weight)
             direction = residual + blend * (direction - weight * image)
             conditioned = conditioner(direction)
             image = product(conditioned)
-            factor = _over(following, lnp.sum(shadow * image))
+            factor = _over(following, _inner(shadow, image))
             half = residual - factor * image
             smoothed = conditioner(half)
             turned = product(smoothed)
-            weight = _over(lnp.sum(turned * half), lnp.sum(turned * turned))
+            weight = _over(_inner(turned, half), _inner(turned, turned))
             x = x + factor * conditioned + weight * smoothed
             return x, half - weight * turned, direction, image, following, factor, weight, count + 1
 
@@ -149,7 +161,7 @@ def gmres(
 
         def unfinished(state: Any) -> Any:
             _, residual, count = state
-            return (lnp.sum(residual * residual) > limit) & (count < most)
+            return (_square(residual) > limit) & (count < most)
 
         def step(state: Any) -> Any:
             x, residual, count = state
@@ -164,7 +176,7 @@ def gmres(
 
 def _best_change(product: Product, residual: Value, directions: int) -> Value:
     """The combination of residual, A·residual, … that makes the residual least, by an orthonormal basis (Arnoldi)."""
-    length = lnp.sqrt(lnp.sum(residual * residual))
+    length = lnp.sqrt(_square(residual))
     basis = At(lnp.zeros((directions + 1, residual.shape[0]), dtype=residual.dtype))[0].set(_over(residual, length))
     images = lnp.eye(directions + 1, directions, dtype=residual.dtype)  # columns that are not reached stay units
     least = 10 * float(lnp.finfo(residual.dtype).eps)
@@ -172,12 +184,12 @@ def _best_change(product: Product, residual: Value, directions: int) -> Value:
     def extend(number: Any, state: Any) -> Any:
         basis, images, is_open = state
         image = product(basis[number])
-        before = lnp.sqrt(lnp.sum(image * image))
-        first = lnp.matmul(basis, image)
+        before = lnp.sqrt(_square(image))
+        first = lnp.matmul(lnp.conj(basis), image)
         rest = image - lnp.matmul(first, basis)
-        second = lnp.matmul(basis, rest)  # once more, for what rounding left
+        second = lnp.matmul(lnp.conj(basis), rest)  # once more, for what rounding left
         rest = rest - lnp.matmul(second, basis)
-        size = lnp.sqrt(lnp.sum(rest * rest))
+        size = lnp.sqrt(_square(rest))
         is_new = size > least * before
         following = lnp.where(is_new & is_open, _over(rest, size), 0.0)
         column = At(first + second)[number + 1].set(lnp.where(is_new, size, 0.0))
@@ -186,5 +198,5 @@ def _best_change(product: Product, residual: Value, directions: int) -> Value:
 
     basis, images, _ = fori_loop(0, directions, extend, (basis, images, length > 0))
     orthonormal, triangle = linalg.qr(images)
-    weights = linalg.solve_triangular(triangle, orthonormal[0] * length)
+    weights = linalg.solve_triangular(triangle, lnp.conj(orthonormal[0]) * length)
     return lnp.matmul(weights, basis[:-1])
