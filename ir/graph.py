@@ -48,6 +48,7 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[Node, ...]
     _text: list[str] = field(default_factory=list, repr=False)
+    _structure: list[str] = field(default_factory=list, repr=False)  # printer.structural_key
 
     def __str__(self) -> str:
         from lavax.ir.printer import print_graph
@@ -127,7 +128,7 @@ def make_node(
 
 def with_operands(node: Node, operands: tuple[Node, ...]) -> Node:
     """The same operation on other operands of the same types."""
-    if all(a is b for a, b in zip(node.operands, operands, strict=True)):
+    if node.operands == operands:  # nodes are compared by identity
         return node
     return Node(node.op, operands, node.attrs, node.type, node.name, node.location)
 
@@ -147,7 +148,7 @@ def topological(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node
                 order.append(node)
             else:
                 stack.append((node, True))
-                stack.extend((operand, False) for operand in reversed(node.operands) if operand not in done)
+                stack += [(operand, False) for operand in reversed(node.operands) if operand not in done]
     return order
 
 

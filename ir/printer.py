@@ -60,7 +60,16 @@ def shown_attributes(node: Node) -> Sequence[str]:
 
 
 def structural_key(graph: Graph) -> str:
-    """A text that is equal for two graphs exactly if they have the same nodes; names of inputs do not matter."""
+    """A text that is equal for two graphs exactly if they have the same nodes; names of inputs do not matter.
+
+    Kept with the graph: the passes that put kernels into dispatches ask for it, and so does emission.
+    """
+    if not graph._structure:
+        graph._structure.append(_written_structure(graph))
+    return graph._structure[0]
+
+
+def _written_structure(graph: Graph) -> str:
     names = value_names(graph)
     names.update((node, f"i{number}") for number, node in enumerate(graph.inputs))
     lines = [f"{names[node]}:{node.type}" for node in graph.inputs]

@@ -6,6 +6,7 @@ They need memory in proportion to the number of scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import prod
 
 from lavax.ir.graph import Node
@@ -45,12 +46,15 @@ def named_operands(node: Node) -> dict[str, Node]:
 def visible_pairs(node: Node) -> int:
     """The number of pairs of a query and a visible key of a node of ir/ops/attention.py."""
     query, key = node.operands[:2]
-    queries, keys = query.shape[-2], key.shape[-2]
-    lowest, highest = node.attrs["lowest"], node.attrs["highest"]
+    in_window = _pairs_in_window(query.shape[-2], key.shape[-2], node.attrs["lowest"], node.attrs["highest"])
+    return in_window * prod(query.shape[:-2])
+
+
+@lru_cache(maxsize=1 << 8)  # equal in all layers
+def _pairs_in_window(queries: int, keys: int, lowest: int, highest: int) -> int:
     first = (min(max(i + lowest, 0), keys) for i in range(queries))
     last = (min(max(i + highest + 1, 0), keys) for i in range(queries))
-    in_window: int = sum(max(end - start, 0) for start, end in zip(first, last, strict=True))
-    return in_window * prod(query.shape[:-2])
+    return sum(max(end - start, 0) for start, end in zip(first, last, strict=True))
 
 
 def pairs_in_blocks(node: Node) -> int:
