@@ -60,7 +60,7 @@ def _clipped(
     return lambda x: function(lnp.clip(x, -limit, limit), alpha, beta)
 
 
-def _refuse(node: Any) -> str | None:
+def refuse_activations(node: Any) -> str | None:
     unknown = [n for n in node.attributes.get("activations", ()) if n.lower() not in _ACTIVATIONS]
     return f"the activation {', '.join(unknown)} is not supported" if unknown else None
 
@@ -174,23 +174,40 @@ def _gru_step(call: Call, r: Any, bias: Any, activations: list[Activation]) -> S
 def _lstm(
     call: Call, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None, c: Any = None, p: Any = None
 ) -> Any:
-    x, hidden = _time_first(call, x), r.shape[-1]
-    bias = lnp.zeros((w.shape[0], 8 * hidden), x.dtype) if b is None else b
-    steps, inputs = [], []
-    for k in range(w.shape[0]):
-        inputs.append(x @ w[k].T + (bias[k, : 4 * hidden] + bias[k, 4 * hidden :]))
+    products = [(_times(w[k].T), _times(r[k].T)) for k in range(w.shape[0])]
+    return lstm(call, x, r.shape[-1], products, b, lengths, h, c, p)
+
+
+Product = Callable[[Any], Any]
+
+
+def _times(matrix: Any) -> Product:
+    return lambda x: x @ matrix
+
+
+def lstm(
+    call: Call, x: Any, hidden: int, products: list[tuple[Product, Product]], b: Any, lengths: Any, h: Any, c: Any,
+    p: Any,
+) -> Any:  # fmt: skip
+    """An LSTM, given the products of inputs and of states with the weights of each direction."""
+    x = _time_first(call, x)
+    bias = lnp.zeros((len(products), 8 * hidden), x.dtype) if b is None else b
+    steps: list[Step] = []
+    inputs = []
+    for k, (of_input, of_state) in enumerate(products):
+        inputs.append(of_input(x) + (bias[k, : 4 * hidden] + bias[k, 4 * hidden :]))
         peepholes = None if p is None else lnp.split(p[k], 3)
-        steps.append(_lstm_step(call, r[k], peepholes, _activations(call, k, ("Sigmoid", "Tanh", "Tanh"))))
+        steps.append(_lstm_step(call, of_state, peepholes, _activations(call, k, ("Sigmoid", "Tanh", "Tanh"))))
     return _layout(call, _run(call, x, lengths, _starts(call, x, hidden, h, c), steps, inputs))
 
 
-def _lstm_step(call: Call, r: Any, peepholes: Any, activations: list[Activation]) -> Step:
+def _lstm_step(call: Call, of_state: Product, peepholes: Any, activations: list[Activation]) -> Step:
     """Hochreiter and Schmidhuber 1997, with peepholes. The rows of the weights are those of i, o, f and c."""
     f, g, h = activations
 
     def step(row: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
         before, cell = state
-        enter, leave, forget, new = lnp.split(row + before @ r.T, 4, axis=-1)
+        enter, leave, forget, new = lnp.split(row + of_state(before), 4, axis=-1)
         if peepholes is not None:
             enter, forget = enter + peepholes[0] * cell, forget + peepholes[2] * cell
         gate = f(enter)
@@ -203,7 +220,7 @@ def _lstm_step(call: Call, r: Any, peepholes: Any, activations: list[Activation]
     return step
 
 
-_ATTRIBUTES = {
+ATTRIBUTES = {
     "activation_alpha": None,
     "activation_beta": None,
     "activations": None,
@@ -213,8 +230,10 @@ _ATTRIBUTES = {
     "layout": 0,
 }
 
+LSTM_ATTRIBUTES = {**ATTRIBUTES, "input_forget": 0}
+
 OPERATORS = (
-    Operator("GRU", _gru, {**_ATTRIBUTES, "linear_before_reset": 0}, since=7, refuse=_refuse),
-    Operator("LSTM", _lstm, {**_ATTRIBUTES, "input_forget": 0}, since=7, refuse=_refuse),
-    Operator("RNN", _rnn, _ATTRIBUTES, since=7, refuse=_refuse),
+    Operator("GRU", _gru, {**ATTRIBUTES, "linear_before_reset": 0}, since=7, refuse=refuse_activations),
+    Operator("LSTM", _lstm, LSTM_ATTRIBUTES, since=7, refuse=refuse_activations),
+    Operator("RNN", _rnn, ATTRIBUTES, since=7, refuse=refuse_activations),
 )

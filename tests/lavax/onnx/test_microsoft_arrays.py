@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lavax as lx
-from tests.lavax.onnx.building import model, node
+from tests.lavax.onnx.building import model, node, run_reference
 from tests.lavax.onnx.test_microsoft import DOMAIN, RNG, compare, normal
 
 pytest.importorskip("onnx", reason="the package that reads ONNX models")
@@ -60,6 +60,45 @@ def test_groups_of_channels_behind_a_skip() -> None:
     centre = total - total.mean((1, 3), keepdims=True)
     normed = (centre / np.sqrt((centre**2).mean((1, 3), keepdims=True) + 1e-5)).reshape(x.shape) * gamma + beta
     np.testing.assert_allclose(made, normed / (1 + np.exp(-normed)), rtol=1e-4, atol=1e-5)
+
+
+def test_arrays_by_the_names_of_the_standard() -> None:
+    compare("GatherND", {"x": normal(3, 4), "i": np.array([[0, 1], [2, 2]])})
+    compare("GridSample", {"x": normal(1, 2, 4, 4), "g": normal(1, 3, 3, 2)})
+    compare("UnfoldTensor", {"x": normal(2, 6, 3)}, dim=1, size=3, step=2)
+    compare("TransposeMatMul", {"a": normal(2, 3, 4), "b": normal(2, 5, 4)}, transB=1, alpha=0.5)
+    short = [RNG.integers(-999, 999, shape).astype(np.int16) for shape in ((2, 5), (5, 3))]
+    compare("MatMulInteger16", {"a": short[0], "b": short[1]}, element="i4")
+
+
+def test_known_numbers_by_the_names_of_the_standard() -> None:
+    weights = {"first": np.float32(1), "limit": np.float32(7), "x": np.array([3, 1, 3, 2], np.float32)}
+    nodes = [
+        node("Range", "first limit", "y", domain=DOMAIN),
+        node("Unique", "x", "values places counts", domain=DOMAIN),
+    ]
+    outputs = {"y": ("f4", None), "values": ("f4", None), "places": ("i8", None), "counts": ("i8", None)}
+    data = model(nodes, {}, outputs, weights, com_microsoft=1)
+    loaded = lx.onnx.load(data)
+    found = loaded(loaded.parameters)
+    for name, wanted in zip(outputs, run_reference(data, {}), strict=True):
+        assert np.asarray(found[name]).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("per_column", [False, True])
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_a_quantised_lstm(per_column: bool, direction: str) -> None:
+    """As dynamic quantisation writes it."""
+    count = 2 if direction == "bidirectional" else 1
+    shape = (count, 16) if per_column else (count,)
+    inputs: dict[str, Any] = {"x": normal(3, 2, 5)}
+    for name, rows in (("w", 5), ("r", 4)):
+        inputs[name] = RNG.integers(-100, 100, (count, rows, 16)).astype(np.int8)
+    inputs |= {"b": normal(count, 32), "lengths": None, "h": None, "c": None, "p": None}
+    for name in "wr":
+        inputs[f"{name}s"] = RNG.uniform(0.005, 0.01, shape).astype(np.float32)
+        inputs[f"{name}z"] = np.zeros(shape, np.int8)
+    compare("DynamicQuantizeLSTM", inputs, 3, hidden_size=4, direction=direction, tolerance=1e-4)
 
 
 @pytest.mark.parametrize("is_quantised", [False, True])

@@ -1,17 +1,28 @@
 """Operators of com.microsoft that move, combine and transform arrays."""
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 import lavax.numpy as lnp
-from lavax.onnx.operators import pooling, shaping
+from lavax.onnx.operators import indexing, pooling, sampling, shaping
 from lavax.onnx.operators.microsoft.fused import group_norm
-from lavax.onnx.operators.operator import REQUIRED, Call, Operator
+from lavax.onnx.operators.operator import OF_DATA, REQUIRED, Call, Operator, converted
 from lavax.onnx.operators.quantized import MICROSOFT
 from lavax.onnx.reading.graph import Node
 
-_PAD, _TRILU = (next(e for e in shaping.OPERATORS if e.name == name) for name in ("Pad", "Trilu"))
+
+def _entry(operators: Sequence[Operator], name: str) -> Operator:
+    return next(entry for entry in operators if entry.name == name)
+
+
+_PAD, _RANGE, _TRILU = (_entry(shaping.OPERATORS, name) for name in ("Pad", "Range", "Trilu"))
+_GATHER_ND, _UNIQUE = (_entry(indexing.OPERATORS, name) for name in ("GatherND", "Unique"))
+_GRID_SAMPLE = _entry(sampling.OPERATORS, "GridSample")
 _MAX_POOL = next(entry for entry in pooling.OPERATORS if entry.name == "MaxPool")
 
 
@@ -62,6 +73,30 @@ def _skip_group_norm(call: Call, x: Any, gamma: Any, beta: Any, skip: Any, bias:
     return (group_norm(call, total, gamma, beta), total)[: max(call.outputs, 1)]
 
 
+def _gather_nd(call: Call, x: Any, indices: Any) -> Any:
+    return _GATHER_ND.evaluate(dataclasses.replace(call, attributes={"batch_dims": 0}), x, indices)
+
+
+def _range(call: Call, first: Any, limit: Any, step: Any = None) -> Any:
+    return _RANGE.evaluate(call, first, limit, np.ones((), first.dtype) if step is None else step)
+
+
+def _unique(call: Call, x: Any) -> Any:
+    """In the order in which they come first; where each lies among them; how many there are."""
+    values, _, inverse, counts = _UNIQUE.evaluate(
+        dataclasses.replace(call, attributes={"axis": None, "sorted": 0}), call.known(x, "x")
+    )
+    return values, inverse, counts
+
+
+def _unfold(call: Call, x: Any) -> Any:
+    """Windows of an axis, whose elements are a new last axis."""
+    axis = call.dim % x.ndim
+    starts = np.arange(0, x.shape[axis] - call.size + 1, call.step)
+    made = lnp.take(x, starts[:, None] + np.arange(call.size), axis=axis)
+    return lnp.moveaxis(made, axis + 1, -1)
+
+
 _SPECTRUM = {"normalized": 0, "onesided": 1, "signal_ndim": REQUIRED}
 _LACKING = "normalized, two-sided"
 
@@ -72,6 +107,14 @@ def _own(name: str, evaluate: Any, attributes: Any = None, **others: Any) -> Ope
 
 OPERATORS = (
     _own("BiasAdd", lambda call, x, bias, skip: x + bias + skip),
+    _own("GatherND", _gather_nd, keeps=(1,)),
+    _own(
+        "GridSample", _GRID_SAMPLE.evaluate, {"align_corners": 0, "mode": "bilinear", "padding_mode": "zeros"},
+    ),
+    _own("MatMulInteger16", lambda call, a, b: lnp.matmul(converted(a, "int32"), converted(b, "int32"))),
+    _own("Range", _range, known=(0, 1, 2), folds=True),
+    _own("UnfoldTensor", _unfold, {"dim": -1, "size": REQUIRED, "step": 1}),
+    _own("Unique", _unique, known=(0,), folds=True, lacking=OF_DATA),
     _own("CDist", _distances, {"metric": "sqeuclidean"}),
     _own("ExpandDims", _expand_dims, known=(1,), folds=True),
     _own("Irfft", _irfft, _SPECTRUM, refuse=_refuse_spectrum, lacking=_LACKING),

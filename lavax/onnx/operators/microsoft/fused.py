@@ -160,13 +160,17 @@ def _refuse_bits(node: Node) -> str | None:
     return None
 
 
-def _dynamic_matmul(call: Call, a: Any, b: Any, b_scale: Any, b_zero: Any = None, bias: Any = None) -> Any:
-    """The left side is quantised to 8 bits by its own range."""
+def dynamic_product(a: Any, b: Any, b_scale: Any, b_zero: Any) -> Any:
+    """The product of floats and quantised numbers; the left side is quantised to 8 bits by its own range."""
     low, high = lnp.minimum(lnp.min(a), 0), lnp.maximum(lnp.max(a), 0)
-    scale = (high - low) / 255
+    scale = lnp.where(high > low, (high - low) / 255, 1)
     zero = lnp.round(lnp.clip(-low / scale, 0, 255))
     whole = converted(lnp.clip(lnp.round(a / scale) + zero, 0, 255) - zero, "int32")
-    made = converted(lnp.matmul(whole, centred(b, b_zero, -1)), b_scale.dtype) * (scale * b_scale)
+    return converted(lnp.matmul(whole, centred(b, b_zero, -1)), b_scale.dtype) * (scale * b_scale)
+
+
+def _dynamic_matmul(call: Call, a: Any, b: Any, b_scale: Any, b_zero: Any = None, bias: Any = None) -> Any:
+    made = dynamic_product(a, b, b_scale, b_zero)
     return made if bias is None else made + bias
 
 
@@ -191,6 +195,7 @@ def _qlinear_global_pool(call: Call, x: Any, x_scale: Any, x_zero: Any, y_scale:
 
 _EPSILON = {"epsilon": 1e-12}
 _N_BITS = {"K": REQUIRED, "N": REQUIRED, "accuracy_level": 0, "bits": 4, "block_size": REQUIRED, "weight_prepacked": 0}
+_MATMUL = {"alpha": 1.0, "transA": 0, "transB": 0, "transBatchA": 0, "transBatchB": 0}
 _GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
 
 
@@ -209,10 +214,8 @@ OPERATORS = (
         refuse=_refuse_activation,
     ),
     _own("FusedGemm", _fused_gemm, {**_GEMM, "activation": ""}, refuse=_refuse_activation),
-    _own(
-        "FusedMatMul", _fused_matmul,
-        {"alpha": 1.0, "transA": 0, "transB": 0, "transBatchA": 0, "transBatchB": 0},
-    ),
+    _own("FusedMatMul", _fused_matmul, _MATMUL),
+    _own("TransposeMatMul", _fused_matmul, _MATMUL),
     _own("Gelu", lambda call, x: nn.gelu(x, approximate=False)),
     _own(
         "GroupNorm", group_norm, {"activation": 0, "channels_last": 1, "epsilon": 1e-5, "groups": REQUIRED},

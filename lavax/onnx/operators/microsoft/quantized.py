@@ -8,8 +8,10 @@ import numpy as np
 import lavax.numpy as lnp
 from lavax.onnx.operators import pooling
 from lavax.onnx.operators.microsoft.attention import attention
+from lavax.onnx.operators.microsoft.fused import dynamic_product
 from lavax.onnx.operators.operator import REQUIRED, Call, Operator, converted
 from lavax.onnx.operators.quantized import MICROSOFT, centred, dequantized, quantized, spread
+from lavax.onnx.operators.recurrent import LSTM_ATTRIBUTES, lstm, refuse_activations
 from lavax.onnx.reading.graph import Node
 
 _AVERAGE_POOL = next(entry for entry in pooling.OPERATORS if entry.name == "AveragePool")
@@ -76,6 +78,20 @@ def _attention(
     return attention(call, left, right, bias, mask, past)
 
 
+def _dynamic_lstm(
+    call: Call, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None, c: Any = None,
+    p: Any = None, w_scale: Any = None, w_zero: Any = None, r_scale: Any = None, r_zero: Any = None,
+) -> Any:  # fmt: skip
+    """An LSTM whose weights are quantised, with a column for each gate; inputs and states are where they are read."""
+
+    def times(k: int, weights: Any, scale: Any, zero: Any) -> Any:
+        own_zero = None if zero is None else zero[k]
+        return lambda left: dynamic_product(left, weights[k], scale[k], own_zero)
+
+    products = [(times(k, w, w_scale, w_zero), times(k, r, r_scale, r_zero)) for k in range(w.shape[0])]
+    return lstm(call, x, r.shape[1], products, b, lengths, h, c, p)
+
+
 def _refuse_attention(node: Node) -> str | None:
     if node.attributes.get("do_rotary") or node.attributes.get("past_present_share_buffer"):
         return "do_rotary and past_present_share_buffer are not supported"
@@ -99,6 +115,7 @@ OPERATORS = (
         },
         refuse=_refuse_attention, lacking="do_rotary and shared buffers",
     ),
+    _own("DynamicQuantizeLSTM", _dynamic_lstm, LSTM_ATTRIBUTES, refuse=refuse_activations),
     _own("QGemm", _gemm, {"alpha": 1.0, "transA": 0, "transB": 0}),
     _own("QLinearAveragePool", _average_pool, {**_AVERAGE_POOL.attributes, "channels_last": 0}),
     _own("QLinearWhere", _where),
