@@ -87,6 +87,7 @@ while (first < rows && rotations < MOST && !is_bad) {
     first += NEGLIGIBLE(g, diagonal[first], behind) ? 1 : 0;
     last = cut;
 }
+is_bad = is_bad || first < rows;
 """
 # The rank of each value; equal values keep their order.
 _RANK = """

@@ -4,8 +4,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lavax.backends.vulkan.emit.linalg import tridiagonal_eigenvalues
 from lavax.ir.ops.linear_algebra import parts_of
 from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.target.kernel_limits import TridiagonalKernels
 from tests.backends.vulkan.run.execution import backend, run
 from tests.backends.vulkan.test_decompositions import graph
 
@@ -93,6 +95,12 @@ def test_doubles() -> None:
 
 def test_eager_programs() -> None:
     assert_taken_apart(symmetric(2, 19).astype(np.float32), eager=True)
+
+
+def test_what_does_not_settle_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tridiagonal_eigenvalues, "TRIDIAGONAL", TridiagonalKernels(most_rotations=100))
+    values, rows = found_of(symmetric(35).astype(np.float32))
+    assert np.isnan(values).all() and np.isnan(rows).all()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
