@@ -20,10 +20,11 @@ from lavax.numpy.arrays.creation import full, iota
 from lavax.numpy.arrays.joining import concatenate, stack
 from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
 from lavax.numpy.arrays.matrices import diagonal
-from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, sign, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, where
+from lavax.numpy.elementwise.exponential import log
 from lavax.numpy.products.linear_algebra import matmul
-from lavax.numpy.reductions.reductions import argmax
+from lavax.numpy.reductions.reductions import argmax, prod
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind
 from lavax.tracer.control_flow.fori_loop import fori_loop
@@ -76,9 +77,8 @@ def with_positive_diagonal(q: Value, r: Value) -> tuple[Value, Value]:
     return multiply(q, expand_dims(signs, -2)), multiply(r, expand_dims(signs, -1))
 
 
-@custom_jvp
-def determinant(value: Value) -> Value:
-    """The determinants [...] of c[..., n, n], by elimination with partial pivoting."""
+def _pivots(value: Value) -> Value:
+    """Numbers [..., n] whose product is the determinant of c[..., n, n], by elimination with partial pivoting."""
     size = value.shape[-1]
     place = iota(value.type.with_dtype(int32).with_shape((size,)), 0)
 
@@ -97,12 +97,25 @@ def determinant(value: Value) -> Value:
         factors = where(greater(place, k), factors, 0)
         matrix = subtract(matrix, multiply(expand_dims(factors, -1), pivot_row))
         swapped = equal(chosen, k)
-        found = multiply(found, where(swapped, pivot, negative(pivot))[..., 0])
+        found = where(is_current, where(swapped, pivot, negative(pivot)), found)
         return matrix, found
 
-    start = full(value.shape[:-2], 1, value.type.dtype)
-    determinants: Value = fori_loop(0, size, step, (value, start))[1]
-    return determinants
+    start = full(value.shape[:-1], 1, value.type.dtype)
+    pivots: Value = fori_loop(0, size, step, (value, start))[1]
+    return pivots
+
+
+@custom_jvp
+def determinant(value: Value) -> Value:
+    """The determinants [...] of c[..., n, n]."""
+    return prod(_pivots(value), -1)
+
+
+@custom_jvp
+def sign_and_logarithm(value: Value) -> tuple[Value, Value]:
+    """The determinants of c[..., n, n] as numbers of length 1 (or 0) and logarithms of sizes, which do not overflow."""
+    pivots = _pivots(value)
+    return prod(sign(pivots), -1), sum_over(log(abs(pivots)), -1)
 
 
 def _at(value: Value, k: Any, place: Value, axis: int) -> Value:
@@ -116,8 +129,22 @@ def _of_determinant(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tupl
     """det·tr(A⁻¹·Ȧ), of regular matrices (Jacobi's formula)."""
     (matrix,), (direction,) = primals, tangents
     found = determinant(matrix)
-    trace = sum_over(diagonal(solved(matrix, direction), 0, -2, -1), -1)
-    return found, multiply(found, trace)
+    return found, multiply(found, _relative_change(matrix, direction))
+
+
+@sign_and_logarithm.defjvp
+def _of_logarithm(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The imaginary part of tr(A⁻¹·Ȧ) turns the sign, and the real part is the change of the logarithm."""
+    (matrix,), (direction,) = primals, tangents
+    signs, logarithms = sign_and_logarithm(matrix)
+    change = _relative_change(matrix, direction)
+    turn = multiply(signs, multiply(1j, imag(change)))
+    return (signs, logarithms), (turn, real(change))
+
+
+def _relative_change(matrix: Value, direction: Value) -> Value:
+    """tr(A⁻¹·Ȧ), by which the determinant of a regular matrix changes, over itself."""
+    return sum_over(diagonal(solved(matrix, direction), 0, -2, -1), -1)
 
 
 def solved(matrix: Value, right: Value) -> Value:

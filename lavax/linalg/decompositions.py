@@ -124,7 +124,7 @@ def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = T
     """
     value = _one_triangle("eigh", x, UPLO, symmetrize_input)
     if is_empty(value):
-        return EighResult(zeros(value.shape[:-1], dtype=value.dtype), value)
+        return EighResult(zeros(value.shape[:-1], dtype=real(value).dtype), value)
     if value.type.dtype.is_complex:
         return EighResult(*hermitian_eigenvalues(value))
     parts = Parts("eigh", value, vectors=True)
@@ -138,7 +138,7 @@ def eigvalsh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool
     """
     value = _one_triangle("eigvalsh", x, UPLO, symmetrize_input)
     if is_empty(value):
-        return zeros(value.shape[:-1], dtype=value.dtype)
+        return zeros(value.shape[:-1], dtype=real(value).dtype)
     if value.type.dtype.is_complex:  # each eigenvalue twice
         return Parts("eigh", in_blocks(value), vectors=False)["values"][..., ::2]
     return Parts("eigh", value, vectors=False)["values"]
@@ -187,7 +187,7 @@ def _svd_of_nothing(value: Value, full_matrices: bool) -> SVDResult:
     *stack, rows, columns = value.shape
     u = unit_matrices(value, rows) if full_matrices else zeros((*stack, rows, 0), dtype=value.dtype)
     v = unit_matrices(value, columns) if full_matrices else zeros((*stack, 0, columns), dtype=value.dtype)
-    return SVDResult(u, zeros((*stack, 0), dtype=value.dtype), v)
+    return SVDResult(u, zeros((*stack, 0), dtype=real(value).dtype), v)
 
 
 def svdvals(x: ArrayLike, /) -> Value:
@@ -197,7 +197,7 @@ def svdvals(x: ArrayLike, /) -> Value:
     """
     value = matrices("svdvals", x)
     if is_empty(value):
-        return zeros((*value.shape[:-2], 0), dtype=value.dtype)
+        return zeros((*value.shape[:-2], 0), dtype=real(value).dtype)
     if value.shape[-2] < value.shape[-1]:
         value = matrix_transpose(value)
     if value.type.dtype.is_complex:  # each singular value twice

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lavax.linalg.complex_matrices import determinant, solved
+from lavax.linalg.complex_matrices import determinant, sign_and_logarithm, solved
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, unit_matrices
 from lavax.numpy._core.broadcasting import broadcast_shapes, broadcast_to, common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike
-from lavax.numpy.arrays.complex_parts import conj
+from lavax.numpy.arrays.complex_parts import conj, real
 from lavax.numpy.arrays.creation import ones, zeros
 from lavax.numpy.arrays.manipulation import matrix_transpose
 from lavax.numpy.arrays.matrices import diagonal, tril, triu
@@ -140,10 +140,9 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     value = square_matrices("slogdet", x)
     if is_empty(value):
         shape = value.shape[:-2]
-        return SlogdetResult(ones(shape, dtype=value.dtype), zeros(shape, dtype=value.dtype))
+        return SlogdetResult(ones(shape, dtype=value.dtype), zeros(shape, dtype=real(value).dtype))
     if value.type.dtype.is_complex:
-        whole = determinant(value)
-        return SlogdetResult(sign(whole), log(abs(whole)))
+        return SlogdetResult(*sign_and_logarithm(value))
     parts = Parts("lu", value)
     pivots = diagonal(parts["factors"], 0, -2, -1)
     signs = multiply(prod(sign(pivots), -1), reshaped(parts["parity"], value.shape[:-2]))

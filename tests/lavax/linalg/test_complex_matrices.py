@@ -194,3 +194,35 @@ def test_functions_of_matrices() -> None:
 
     slope = (total(A + step) - total(A - step)) / 2
     np.testing.assert_allclose(np.sum(gradient * step).real, slope, rtol=1e-3)
+
+
+def test_logarithms_of_determinants_that_overflow() -> None:
+    """Their derivative by the real part of a gradient is that of the parts, in the middle of a graph."""
+    draw = np.random.default_rng(11).normal
+    large = (30 * (draw(size=(40, 40)) + 1j * draw(size=(40, 40)))).astype("complex64")
+    sign, logarithm = lnp.linalg.slogdet(large)
+    right = np.linalg.slogdet(large.astype("complex128"))
+    assert right[1] > 89, "exp of it is no float32"
+    np.testing.assert_allclose(np.asarray(sign), right[0], atol=1e-4)
+    np.testing.assert_allclose(np.asarray(logarithm), right[1], rtol=1e-5)
+
+    def loss(m: Any) -> Any:
+        sign, logarithm = lnp.linalg.slogdet(m @ m)
+        return 1.5 * lnp.real((2 - 1j) * sign) * logarithm**2
+
+    sign, logarithm = np.linalg.slogdet(A.astype("complex128") @ A)
+    inverse = np.linalg.inv(A.astype("complex128")).mT
+    weight = (2 - 1j) * sign
+    turned = 2 * logarithm * weight.real - 1j * logarithm**2 * (1j * weight).real
+    found = np.asarray(lx.grad(loss)(A))
+    np.testing.assert_allclose(found, 3 * turned * inverse, atol=2e-3 * np.abs(3 * turned * inverse).max())
+
+
+def test_results_of_nothing_are_real_where_those_of_matrices_are() -> None:
+    nothing = np.zeros((2, 0, 0), "complex64")
+    for name in ("eigvalsh", "svdvals", "slogdet", "eigh", "svd"):
+        found, right = getattr(lnp.linalg, name)(nothing), getattr(np.linalg, name)(nothing)
+        pairs = zip(found, right, strict=True) if isinstance(found, tuple) else [(found, right)]
+        assert [(one.shape, str(one.dtype)) for one, _ in pairs] == [
+            (other.shape, str(other.dtype)) for other in (right if isinstance(right, tuple) else (right,))
+        ], name
