@@ -26,6 +26,7 @@ from lavax.passes.kernels.index import variable
 from lavax.passes.kernels.kernel import Domain, Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.schedule.merge import merge_key
+from lavax.passes.schedule.unread_carries import operands_of, places_of, read_carries, with_carries
 
 _COUNTER = TensorType((), int32)
 
@@ -62,6 +63,7 @@ class ControlFlow:
 def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare) -> LoweredControlFlow:
     """The commands of a branch or loop. `prepare` rewrites a body as kernels take it."""
     lowered = LoweredControlFlow()
+    flow = _without_unread_carries(flow)
     prepared = flow.node if shape_of_lanes(flow.node) is None else prepared_within(flow.node, prepare)
     lanes = lanes_of(prepared) if prepared is not flow.node else None
     if lanes is None:
@@ -70,6 +72,14 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare)
         _LANES[flow.node.op](replace(flow, node=prepared), lanes, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))
     return lowered
+
+
+def _without_unread_carries(flow: ControlFlow) -> ControlFlow:
+    if flow.node.op == "switch":
+        return flow
+    kept = read_carries(flow.node, flow.results)
+    results, operands = places_of(flow.node, kept, flow.results), operands_of(flow.node, kept, flow.operands)
+    return replace(flow, node=with_carries(flow.node, kept), operands=operands, results=results)
 
 
 def _result(flow: ControlFlow, position: int, lowered: LoweredControlFlow) -> str:
@@ -138,10 +148,11 @@ def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlF
     lowered.commands += _begin(flow, carried)
     if length == 0:
         return
-    counter = f"{flow.prefix}counter"
-    lowered.sizes[counter] = _COUNTER.nbytes
+    counter, moves = f"{flow.prefix}counter", sequences > 0 or len(read) > 0
     first, step = (length - 1, -1) if attrs["reverse"] else (0, 1)
-    lowered.commands.append(_step(f"{flow.prefix}start", _fill(first), (), (counter,)))
+    if moves:
+        lowered.sizes[counter] = _COUNTER.nbytes
+        lowered.commands.append(_step(f"{flow.prefix}start", _fill(first), (), (counter,)))
     seen = list(flow.operands)
     for position in range(carries, carries + sequences):
         seen[position] = f"{flow.prefix}slice{position - carries}"
@@ -154,8 +165,10 @@ def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlF
         lowered.views[rows[carries + number]] = View(whole, counter, body.outputs[carries + number].type.nbytes)
     names = [*carried, *seen[carries:]]
     iteration = _iteration(body, names, carried, rows, f"{flow.prefix}body.", None, schedule, lowered, flow)
-    iteration.append(_step(f"{flow.prefix}next", _increment(step), (counter,), (counter,)))
-    lowered.commands.append(Repeat(length, after_barrier([*held, *after_barrier(iteration)])))
+    if moves:
+        iteration.append(_step(f"{flow.prefix}next", _increment(step), (counter,), (counter,)))
+    commands = after_barrier([*held, *after_barrier(iteration)])
+    lowered.commands += [Repeat(length, commands)] if commands else []
 
 
 def _without_unread(body: Graph, read: Sequence[int]) -> Graph:

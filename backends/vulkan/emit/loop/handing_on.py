@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lavax.backends.vulkan.emit.loop.turns import Branch, FirstRow, HandedOn, Member, Turn, Turns, members_of, slots_of
+from lavax.backends.vulkan.emit.loop.turns import (
+    Branch,
+    FirstRow,
+    HandedOn,
+    Member,
+    Turn,
+    Turns,
+    members_of,
+    parts_of,
+    slots_of,
+)
 from lavax.backends.vulkan.emit.loop.writing import moves_by_words
 
 
@@ -74,6 +84,8 @@ def _can_be_handed_on(copy: Member, before: Sequence[Turn], behind: set[int]) ->
         return False
     if not (moves_by_words(source) and moves_by_words(target)):
         return False
+    if {source.slot, target.slot} & _handed_on_within(before):
+        return False
     earlier = [kernel for turn in before for kernel in members_of(turn)]
     if any(place.slot == target.slot for kernel in earlier for place in kernel.written):
         return False
@@ -83,6 +95,12 @@ def _can_be_handed_on(copy: Member, before: Sequence[Turn], behind: set[int]) ->
     # An array must be written whole: what a turn leaves of it would be that of the turn before the last.
     written = [place for kernel in uses for place in kernel.written if place.slot == source.slot]
     return all(place.counters == source.counters and place.strides == source.strides for place in written)
+
+
+def _handed_on_within(turns: Sequence[Turn]) -> set[int]:
+    """The slots of arrays that loops inside hand on: they are in their own places when such a loop begins."""
+    handed = [part for turn in turns for part in parts_of(turn) if isinstance(part, HandedOn)]
+    return {place.slot for each in handed for place in each.copy.places}
 
 
 def _with_barriers_of_copies(turns: Sequence[Turn]) -> list[Turn]:
