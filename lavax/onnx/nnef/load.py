@@ -18,6 +18,7 @@ from lavax.onnx.needs import Needs
 from lavax.onnx.nnef.fragments import Expansion
 from lavax.onnx.nnef.operators import DOMAIN, ENTRIES, OPERATIONS
 from lavax.onnx.nnef.quantization import dequantized, quantizations_of
+from lavax.onnx.nnef.standard import standard
 from lavax.onnx.nnef.tensors import tensor_of
 from lavax.onnx.nnef.text import Call, Name, parsed
 from lavax.onnx.operators.operator import REQUIRED
@@ -66,7 +67,8 @@ class _Reader:
 
     def graph(self, text: str) -> Graph:
         found = parsed(text)
-        expansion = Expansion(found.fragments)
+        known = {name: own for name, own in standard().items() if name not in found.fragments}
+        expansion = Expansion({**known, **found.fragments})
         for statement in (each for whole in found.statements for each in expansion.expanded(whole)):
             taken = [name for name in statement.names if name in self.known]
             if taken:

@@ -82,6 +82,16 @@ def parsed(text: str) -> Text:
     return _Parser(list(_tokens(text))).document()
 
 
+def fragments(text: str) -> dict[str, Fragment]:
+    """The fragments in a text of fragments alone. Raises ONNXError."""
+    parser, found = _Parser(list(_tokens(text))), {}
+    while parser.place < len(parser.tokens):
+        fragment = parser.fragment()
+        if fragment is not None:
+            found[fragment.name] = fragment
+    return found
+
+
 def quantizations(text: str) -> dict[str, Call]:
     """How tensors are quantised, by their names: lines `"name": algorithm(…);`. Raises ONNXError."""
     parser, found = _Parser(list(_tokens(text))), {}

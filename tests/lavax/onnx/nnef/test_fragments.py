@@ -64,6 +64,31 @@ def test_operators_between_values(tmp_path: Path) -> None:
     np.testing.assert_allclose(made["w"], x)
 
 
+def test_operations_that_others_stand_for(tmp_path: Path) -> None:
+    lines = """a = softabs(x, 0.5); (m, v) = moments(x, axes = [1]); n = l1_normalization(x, axes = [1], epsilon = 0.1);
+    r = rms_pool(w, size = [1, 1, 2, 2], padding = [(0,0), (0,0), (0,0), (0,0)]);
+    c = local_contrast_normalization(w, size = [1, 1, 3, 3], epsilon = 0.1); p = separable_conv(w, f, g);"""
+    shapes = {"x": (2, 3), "w": (1, 2, 6, 6), "f": (2, 1, 3, 3), "g": (3, 2, 1, 1)}
+    write(tmp_path, lines, shapes, {}, "a, m, v, n, r, c, p")
+    given = {name: numbers(*shape) for name, shape in shapes.items()}
+    x, w, f, g = given.values()
+    made = lx.onnx.load_nnef(tmp_path)({}, **given)
+    np.testing.assert_allclose(made["a"], np.sqrt(x * x + 0.5), rtol=1e-5)
+    np.testing.assert_allclose(made["m"], x.mean(1, keepdims=True), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(made["v"], x.var(1, keepdims=True), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(made["n"], x / np.maximum(np.abs(x).sum(1, keepdims=True), 0.1), rtol=1e-5)
+    pairs = np.lib.stride_tricks.sliding_window_view(w, (2, 2), (2, 3))
+    np.testing.assert_allclose(made["r"], np.sqrt((pairs**2).mean((4, 5))), rtol=1e-5)
+    around = [(0, 0), (0, 0), (1, 1), (1, 1)]
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(w, around), (3, 3), (2, 3))
+    centred = w[..., 1:5, 1:5] - windows[..., 1:5, 1:5, :, :].mean((4, 5))  # away from the edge
+    spread = np.sqrt((np.lib.stride_tricks.sliding_window_view(centred, (3, 3), (2, 3)) ** 2).mean((4, 5)))
+    inner = np.asarray(made["c"])[..., 2:4, 2:4]
+    np.testing.assert_allclose(inner, centred[..., 1:3, 1:3] / np.maximum(spread, 0.1), rtol=1e-4)
+    planes = np.einsum("nchwij,cij->nchw", windows, f[:, 0])
+    np.testing.assert_allclose(made["p"], np.einsum("nchw,oc->nohw", planes, g[:, :, 0, 0]), rtol=1e-4, atol=1e-5)
+
+
 def test_inputs_have_the_types_in_angle_brackets(tmp_path: Path) -> None:
     write(tmp_path, "y = gather(x, at);", {"x": (5, 2)}, {}, "y")
     path = tmp_path / "graph.nnef"
