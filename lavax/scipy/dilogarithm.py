@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, less, where
@@ -21,8 +22,13 @@ _SIXTH = math.pi**2 / 6
 
 
 def spence(z: ArrayLike) -> Value:
-    """The integral of log(t) / (1 - t) over t from 1 to `z`, elementwise: Li2(1 - z); NaN below 0."""
+    """The integral of log(t) / (1 - t) over t from 1 to `z`, elementwise: Li2(1 - z); NaN below 0.
+
+    Raises DtypeError for complex numbers.
+    """
     value = as_floating(z)
+    if value.type.dtype.is_complex:
+        raise dtype_error(f"spence is not defined for {value.type} (float dtypes only)")
     positive = where(greater(value, 0), value, 1.0)
     low, high = less(positive, 0.5), greater(positive, 2.0)
     # Li2(w) is computed for w = 1 - z from -1 to 1/2, where few terms in u = -log(1 - w) suffice.

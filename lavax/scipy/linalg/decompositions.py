@@ -8,6 +8,7 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax import linalg
+from lavax.linalg.complex_matrices import adjoint
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -122,7 +123,7 @@ def eigh(
 ) -> Any:
     """Eigenvalues, rising, and eigenvectors of symmetric matrices [..., n, n], of which one triangle is read.
 
-    With a positive definite `b`, those of the problem a·v = λ·b·v, whose vectors have vᵀ·b·v = 1. With `eigvals_only`
+    With a positive definite `b`, those of the problem a·v = λ·b·v, whose vectors have vᴴ·b·v = 1. With `eigvals_only`
     the values alone. `turbo` changes nothing. Raises ShapeError for matrices that are not square, ValueError for
     another `type` than 1, and for `eigvals`.
     """
@@ -136,14 +137,14 @@ def eigh(
         return found.eigenvalues, found.eigenvectors
     value = square_matrices("eigh", a)
     whole = lnp.tril(value) if lower else lnp.triu(value)
-    whole = whole + lnp.matrix_transpose(whole) - whole * lnp.eye(value.shape[-1], dtype=value.dtype)
-    factor = linalg.cholesky(b if lower else lnp.matrix_transpose(as_value(b)), symmetrize_input=False)
+    whole = whole + adjoint(whole) - lnp.real(whole) * lnp.eye(value.shape[-1], dtype=value.dtype)
+    factor = linalg.cholesky(b if lower else adjoint(as_value(b)), symmetrize_input=False)
     half = linalg.solve_triangular(factor, whole, lower=True)
-    reduced = linalg.solve_triangular(factor, lnp.matrix_transpose(half), lower=True)
+    reduced = linalg.solve_triangular(factor, adjoint(half), lower=True)
     if eigvals_only:
         return linalg.eigvalsh(reduced)
     found = linalg.eigh(reduced)
-    return found.eigenvalues, linalg.solve_triangular(factor, found.eigenvectors, trans=1, lower=True)
+    return found.eigenvalues, linalg.solve_triangular(factor, found.eigenvectors, trans=2, lower=True)
 
 
 def eigh_tridiagonal(
@@ -257,7 +258,7 @@ def polar(
     left, values, right = found
     orthonormal = lnp.matmul(left, right)
     if side == "right":
-        return orthonormal, lnp.matmul(lnp.matrix_transpose(right) * values[..., None, :], right)
-    return orthonormal, lnp.matmul(left * values[..., None, :], lnp.matrix_transpose(left))
+        return orthonormal, lnp.matmul(adjoint(right) * values[..., None, :], right)
+    return orthonormal, lnp.matmul(left * values[..., None, :], adjoint(left))
 
 

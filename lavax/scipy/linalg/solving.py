@@ -50,8 +50,8 @@ def cho_solve(
     Raises ShapeError if it does not fit.
     """
     factor, lower = c_and_lower
-    half = linalg.solve_triangular(factor, b, trans=0 if lower else 1, lower=lower)
-    return linalg.solve_triangular(factor, half, trans=1 if lower else 0, lower=lower)
+    half = linalg.solve_triangular(factor, b, trans=0 if lower else 2, lower=lower)
+    return linalg.solve_triangular(factor, half, trans=2 if lower else 0, lower=lower)
 
 
 def solve(

@@ -12,6 +12,7 @@ import scipy.special
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import lax
+from lavax.base.errors import DtypeError
 from lavax.scipy import linalg, signal, special
 from lavax.scipy.sparse.linalg import bicgstab, cg, gmres
 
@@ -81,6 +82,35 @@ def test_logarithms_of_complex_sums() -> None:
         np.testing.assert_allclose(np.asarray(sign), np.exp(1j * right.imag), atol=2e-5)
     slope = lx.grad(lambda x: special.logsumexp(x), holomorphic=True)(RIGHT)
     np.testing.assert_allclose(np.asarray(slope), np.exp(RIGHT) / np.exp(RIGHT).sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_hermitian_systems_by_cholesky(lower: bool) -> None:
+    right = np.linalg.solve(HERMITIAN, RIGHT)
+    found = linalg.cho_solve(linalg.cho_factor(HERMITIAN, lower=lower), RIGHT)
+    np.testing.assert_allclose(np.asarray(found), right, atol=1e-4)
+    found = linalg.solve(HERMITIAN, RIGHT, assume_a="pos", lower=lower)
+    np.testing.assert_allclose(np.asarray(found), right, atol=1e-4)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_hermitian_eigenvalues_of_two_matrices(lower: bool) -> None:
+    matrix = HALF + HALF.conj().T
+    values, vectors = linalg.eigh(matrix, HERMITIAN, lower=lower)
+    np.testing.assert_allclose(np.asarray(values), scipy.linalg.eigh(matrix, HERMITIAN)[0], atol=1e-4)
+    np.testing.assert_allclose(matrix @ vectors, np.asarray(HERMITIAN @ vectors * values), atol=1e-4)
+    np.testing.assert_allclose(np.conj(np.asarray(vectors)).T @ HERMITIAN @ vectors, np.eye(5), atol=1e-4)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_polar_factors(side: str) -> None:
+    for found, right in zip(linalg.polar(HALF, side), scipy.linalg.polar(HALF, side), strict=True):
+        np.testing.assert_allclose(np.asarray(found), right, atol=1e-4)
+
+
+def test_the_dilogarithm_refuses_complex_numbers() -> None:
+    with pytest.raises(DtypeError, match="spence is not defined for c64"):
+        special.spence(RIGHT)
 
 
 def test_conjugates_of_lax_are_complex() -> None:
