@@ -144,6 +144,10 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "an even number of products": (products(4), (H, W)),
     "an odd number of products": (products(5), (H, W)),
     "carries of two loops": (handed_on_by_two_loops, (H, W)),
+    "gradient of two loops, carries": (
+        lx.grad(lambda x, w: sum(lnp.sum(lnp.sin(each)) for each in handed_on_by_two_loops(x, w)), argnums=(0, 1)),
+        (H, W),
+    ),
     "stacked carries": (stacked, (H[:, :4], W[:4, :4], ROWS[:, :, :4])),
     "stacked in reverse": (lambda *given: stacked(*given, reverse=True), (H[:, :4], W[:4, :4], ROWS[:, :, :4])),
     "carries that are exchanged": (exchanged, (H, W)),
