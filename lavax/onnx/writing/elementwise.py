@@ -232,21 +232,26 @@ def _atan2(writer: Writer, node: Node, names: list[str]) -> str:
 
 def _shift(direction: str, arithmetic: bool = False) -> Rule:
     def make(writer: Writer, node: Node, names: list[str]) -> str:
-        word = DTYPES["u64"] if node.dtype.bits == 64 else _U32
+        word, signed = (DTYPES["u64"], _I64) if node.dtype.bits == 64 else (_U32, _I32)
+
+        def choice(condition: str, one: str, other: str) -> str:
+            """Runtimes choose among integers with a sign alone."""
+            return writer.cast(writer.add("Where", [condition, *(writer.cast(x, signed) for x in (one, other))]), word)
+
         x, distance = names
         lanes = writer.cast(x, word)
         is_negative = None
         if arithmetic and node.dtype.kind == "int":  # bits of a negative number are shifted in as ones
             is_negative = writer.add("Less", [x, writer.number(0, node.dtype)])
-            lanes = writer.add("Where", [is_negative, writer.add("BitwiseNot", [lanes]), lanes])
+            lanes = choice(is_negative, writer.add("BitwiseNot", [lanes]), lanes)
         by = writer.cast(distance, word)
         wide = writer.number(node.dtype.bits, word)
         is_within = writer.add("Less", [writer.cast(by, _I64), writer.cast(wide, _I64)])
         zero = writer.number(0, word)
-        moved = writer.add("BitShift", [lanes, writer.add("Where", [is_within, by, zero])], direction=direction)
-        kept = writer.add("Where", [is_within, moved, zero])
+        moved = writer.add("BitShift", [lanes, choice(is_within, by, zero)], direction=direction)
+        kept = choice(is_within, moved, zero)
         if is_negative is not None:
-            kept = writer.add("Where", [is_negative, writer.add("BitwiseNot", [kept]), kept])
+            kept = choice(is_negative, writer.add("BitwiseNot", [kept]), kept)
         return writer.cast(kept, node.dtype)
 
     return _rule(make)

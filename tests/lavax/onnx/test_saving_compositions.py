@@ -109,3 +109,9 @@ def test_integers_without_sign_beyond_the_signed_ones(tmp_path: Path) -> None:
         return [x // y, x % y, x + lnp.float32(3e9).astype("uint32"), lnp.where(x > y, x, y), *extrema]
 
     compare(function, x, y, path=tmp_path / "f.onnx")
+
+
+def test_shifts_of_64_bits(tmp_path: Path) -> None:
+    x, by = np.array([2**40 + 5, -7, 3, -(2**62)], np.int64), np.array([2, 1, 70, 33], np.int64)
+    with lx.enable_x64():
+        compare(lambda x, by: [x >> by, x << by, lax.shift_right_logical(x, by)], x, by, path=tmp_path / "f.onnx")
