@@ -21,7 +21,7 @@ from lavax.numpy.arrays.complex_parts import real
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.manipulation import matrix_transpose
 from lavax.numpy.arrays.matrices import tril, triu
-from lavax.numpy.elementwise.arithmetic import multiply
+from lavax.numpy.elementwise.arithmetic import add, multiply
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
@@ -201,5 +201,6 @@ def svdvals(x: ArrayLike, /) -> Value:
     if value.shape[-2] < value.shape[-1]:
         value = matrix_transpose(value)
     if value.type.dtype.is_complex:  # each singular value twice
-        return Parts("svd", in_blocks(value), vectors=False, complete=False)["values"][..., ::2]
+        pairs = Parts("svd", in_blocks(value), vectors=False, complete=False)["values"]
+        return multiply(add(pairs[..., ::2], pairs[..., 1::2]), 0.5)
     return Parts("svd", value, vectors=False, complete=False)["values"]

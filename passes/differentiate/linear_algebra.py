@@ -125,8 +125,11 @@ def _eigh(node: Node, g: Node) -> Node:
 
 
 def _svd(node: Node, g: Node) -> Node:
-    """With the right vectors, all of them, as rows of V, and F[i, j] = 1 / (s[j]² - s[i]²):
-    Ā = U (diag(s̄) + (F ∘ (UᵀŪ - ŪᵀU)) S + S (F ∘ (VV̄ᵀ - V̄Vᵀ))) V + (I - UUᵀ) Ū S⁻¹ V."""
+    """With the right vectors, all of them, as rows of V, and P = UᵀŪ - ŪᵀU, Q = VV̄ᵀ - V̄Vᵀ:
+    Ā = U (diag(s̄) + ½ (P + Q)[i, j] / (s[j] - s[i]) + ½ (P - Q)[i, j] / (s[j] + s[i])) V + (I - UUᵀ) Ū S⁻¹ V.
+
+    Where two values are equal the first quotient is 0, which is right if nothing tells their vectors apart; the second
+    stays."""
     (matrix,) = node.operands
     attrs = node.attrs
     given = part(g, "svd", matrix, "values", **attrs)
@@ -140,14 +143,12 @@ def _svd(node: Node, g: Node) -> Node:
         raise NotImplementedError("svd: full_matrices=True of a matrix that is not square has no gradient")
     values, left, right = (part(node, "svd", matrix, name, **attrs) for name in ("values", "left", "right"))
     left_given, right_given = (part(g, "svd", matrix, name, **attrs) for name in ("left", "right"))
-    # The difference of squares as a product is exactly 0 on the diagonal, even if a device rounds x*x - x*x only once.
     ahead, behind = by_column(values, square), by_row(values, square)
-    gaps = inverse_or_zero(multiply(subtract(ahead, behind), add(ahead, behind)))
+    apart, together = inverse_or_zero(subtract(ahead, behind)), inverse_or_zero(add(ahead, behind))
     of_left, of_right = product(turned(left), left_given), product(right, turned(right_given))
-    turned_left = multiply(gaps, subtract(of_left, turned(of_left)))
-    turned_right = multiply(gaps, subtract(of_right, turned(of_right)))
-    middle = add(multiply(turned_left, by_column(values, square)), multiply(by_row(values, square), turned_right))
-    inner = product(left, add(on_diagonal(given, square), middle), right)
+    by_left, by_right = subtract(of_left, turned(of_left)), subtract(of_right, turned(of_right))
+    middle = add(multiply(apart, add(by_left, by_right)), multiply(together, subtract(by_left, by_right)))
+    inner = product(left, add(on_diagonal(given, square), scale(middle, 0.5)), right)
     inverses = inverse_or_zero(values)
     beside = subtract(left_given, product(left, of_left))
     outside = multiply(beside, by_column(inverses, left.shape))

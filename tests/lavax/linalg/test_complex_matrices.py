@@ -226,3 +226,33 @@ def test_results_of_nothing_are_real_where_those_of_matrices_are() -> None:
         assert [(one.shape, str(one.dtype)) for one, _ in pairs] == [
             (other.shape, str(other.dtype)) for other in (right if isinstance(right, tuple) else (right,))
         ], name
+
+
+def test_second_derivatives_of_singular_values() -> None:
+    """Real matrices of twice the size have each value twice, and what tells left from right vectors still counts."""
+    matrix, direction = BATCH[0].astype("complex128"), DEFINITE[0].astype("complex128")
+
+    def largest(t: Any) -> Any:
+        return lnp.sin(linalg.svdvals(lnp.asarray(matrix, "complex64") + t * lnp.asarray(direction, "complex64"))[0])
+
+    def exactly(t: float) -> float:
+        return float(np.sin(np.linalg.svd(matrix + t * direction, compute_uv=False)[0]))
+
+    curvature = (exactly(0.3001) - 2 * exactly(0.3) + exactly(0.2999)) / 1e-8
+    np.testing.assert_allclose(float(lx.grad(lx.grad(largest))(np.float32(0.3))), curvature, rtol=2e-3)
+
+
+def test_second_derivatives_where_singular_values_are_equal() -> None:
+    """Of sums over equal values, for which it is no matter what vectors are chosen."""
+    draw = np.random.default_rng(12).normal
+    left, right = (np.linalg.qr(draw(size=(4, 4)))[0] for _ in range(2))
+    matrix, direction = left @ np.diag([2, 2, 1, 1]) @ right, draw(size=(4, 4))
+
+    def both(t: Any) -> Any:
+        return lnp.sum(linalg.svdvals(lnp.asarray(matrix, "float32") + t * direction.astype("f"))[:2])
+
+    step = 1e-4
+    ends = sum(np.linalg.svdvals(matrix + sign * step * direction)[:2].sum() for sign in (1, -1))
+    curvature = (ends - 2 * np.linalg.svdvals(matrix)[:2].sum()) / step**2
+    found = lx.grad(lx.grad(both))(np.float32(0))
+    np.testing.assert_allclose(float(found), curvature, rtol=2e-3)
