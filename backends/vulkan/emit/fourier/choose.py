@@ -12,11 +12,17 @@ from lavax.passes.numerics.primes import balanced, prime_factors
 @dataclass(frozen=True)
 class RegisterLimits:
     """The most points that an invocation transforms, and of which it transforms two lines. Chosen by `python -m
-    benchmarks fft`."""
+    benchmarks fft`.
+
+    Steps of more points than `together` take longer each, so a CPU driver has them where few are left (`few`), or where
+    without them there are more than `many`.
+    """
 
     cpu: int = 81
     gpu: int = 16
     together: int = 32
+    few: int = 2
+    many: int = 4
 
 
 REGISTER_LIMITS = RegisterLimits()
@@ -29,7 +35,8 @@ def steps_of(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]
     """
     primes = prime_factors(points)
     if profile.kind == "cpu":
-        return _steps(primes, REGISTER_LIMITS.cpu)
+        wide, narrow = (_steps(primes, most) for most in (REGISTER_LIMITS.cpu, REGISTER_LIMITS.together))
+        return wide if len(wide) <= REGISTER_LIMITS.few or len(narrow) > REGISTER_LIMITS.many else narrow
     if not across and points <= longest_line(profile, 1):
         return (points,)
     return _steps(primes, longest_line(profile, WORKGROUP_LIMITS.least_together))

@@ -79,6 +79,10 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: lx.fori_loop(0, 12, lambda i, c: (~c[0], c[1] + lnp.where(c[0], 1, 0)), (x > 0, x.astype("int32"))),
         (X,),
     ),
+    "another shape that nobody reads": (
+        lambda x: lx.fori_loop(0, 12, lambda i, c: (c[0] * 0.5, c[1] + 1), (x, lnp.zeros(3)))[0],
+        (X,),
+    ),
     "under a branch": (lambda x: lx.cond(x[0] > 100, lambda v: v, long, x), (X,)),
     "in a loop whose lanes meet": (lambda x: lx.fori_loop(0, 3, lambda i, c: long(c)[::-1] * 1.5, x), (X,)),
     "in a loop that ends by all lanes": (
@@ -89,7 +93,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 MEETING: dict[str, Callable[[Any], Any]] = {
     "neighbours": lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x),
     "sums": lambda x: lx.fori_loop(0, 12, lambda i, c: c * 0.5 + lnp.sum(c), x),
-    "other shapes": lambda x: lx.fori_loop(0, 12, lambda i, c: (c[0] * 0.5, c[1] + 1), (x, lnp.zeros(3)))[0],
+    "other shapes": lambda x: lx.fori_loop(0, 12, lambda i, c: (c[0] * 0.5, c[1] + 1), (x, lnp.zeros(3))),
 }
 
 
