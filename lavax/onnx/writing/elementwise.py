@@ -11,6 +11,8 @@ from lavax.ir.types import DTYPES, DType
 from lavax.onnx.writing.writer import Held, Rule, Writer, element_type
 
 _I32, _I64, _U32 = DTYPES["i32"], DTYPES["i64"], DTYPES["u32"]
+# Integers without sign that no wider ones stand for, and those with a sign that have their width.
+SIGNED = {_U32: _I32, DTYPES["u64"]: _I64}
 # Runtimes compute with 32- and 64-bit integers that have a sign; others pass through them, and wrap when they come
 # back. Not through 64 bits, which readers may not have.
 _WIDER = {"i8": _I32, "i16": _I32, "u8": _I32, "u16": _I32, "u32": _I32}
@@ -55,21 +57,23 @@ def _extremum(operator: str, of_truth: str) -> Rule:
         if node.dtype.kind == "bool":
             made: str = writer.add(of_truth, names)
             return made
-        if node.dtype == _U32:
-            return out_of_order(writer, writer.add(operator, [in_order(writer, name) for name in names]))
+        if node.dtype in SIGNED:
+            ordered = [in_order(writer, name, node.dtype) for name in names]
+            return out_of_order(writer, writer.add(operator, ordered), node.dtype)
         return _in_wider(writer, node.dtype, names, operator)
 
     return _rule(make)
 
 
-def in_order(writer: Writer, name: str) -> str:
-    """32-bit integers without sign as ones with a sign, in the same order: readers may not have 64 bits."""
-    return writer.cast(writer.add("BitwiseXor", [name, writer.number(1 << 31, _U32)]), _I32)
+def in_order(writer: Writer, name: str, dtype: DType) -> str:
+    """Integers without sign as ones of their width with a sign, in the same order: readers may not have 64 bits."""
+    top = writer.number(1 << dtype.bits - 1, dtype)
+    return writer.cast(writer.add("BitwiseXor", [name, top]), SIGNED[dtype])
 
 
-def out_of_order(writer: Writer, name: str) -> str:
+def out_of_order(writer: Writer, name: str, dtype: DType) -> str:
     """The integers without sign that `in_order` was given."""
-    made: str = writer.add("BitwiseXor", [writer.cast(name, _U32), writer.number(1 << 31, _U32)])
+    made: str = writer.add("BitwiseXor", [writer.cast(name, dtype), writer.number(1 << dtype.bits - 1, dtype)])
     return made
 
 
@@ -81,8 +85,8 @@ def _comparison(operator: str) -> Rule:
     def make(writer: Writer, node: Node, names: list[str]) -> str:
         dtype = node.operands[0].dtype
         wider = _I32 if dtype.kind == "bool" and operator != "Equal" else _WIDER.get(dtype.name)
-        if dtype == _U32:
-            given = [in_order(writer, name) for name in names]
+        if dtype in SIGNED:
+            given = [in_order(writer, name, dtype) for name in names]
         else:
             given = names if wider is None else [writer.cast(name, wider) for name in names]
         made: str = writer.add(operator, given)
@@ -124,34 +128,37 @@ def _power(writer: Writer, node: Node, names: list[str]) -> str:
 
 
 def _divide(writer: Writer, node: Node, names: list[str]) -> str:
-    if node.dtype == _U32:
-        return _unsigned_quotient(writer, *names)
+    if node.dtype in SIGNED:
+        return _unsigned_quotient(writer, node.dtype, *names)
     return _in_wider(writer, node.dtype, names, "Div")
 
 
-def _unsigned_quotient(writer: Writer, x: str, y: str) -> str:
-    """The quotient of 32-bit integers without sign, by integers with a sign, for readers that have no 64 bits.
+def _unsigned_quotient(writer: Writer, dtype: DType, x: str, y: str) -> str:
+    """The quotient of integers without sign, by integers of their width with a sign.
 
     Half of x has no sign bit. Twice its quotient is the wanted one, or one less than it. A divisor with the highest bit
     goes into x once at most. Warren, "Hacker's Delight", 9-3.
     """
-    is_large = writer.add("Less", [writer.cast(y, _I32), writer.number(0, _I32)])
-    divisor = writer.add("Where", [is_large, writer.number(1, _I32), writer.cast(y, _I32)])
-    half = writer.cast(writer.add("BitShift", [x, writer.number(1, _U32)], direction="RIGHT"), _I32)
-    twice = writer.add("Mul", [writer.add("Div", [half, divisor]), writer.number(2, _I32)])
-    rest = writer.add("Sub", [writer.cast(x, _I32), writer.add("Mul", [twice, divisor])])
-    goes_again = writer.add("GreaterOrEqual", [in_order(writer, writer.cast(rest, _U32)), in_order(writer, y)])
-    quotient = writer.add("Add", [twice, writer.cast(goes_again, _I32)])
-    goes_once = writer.add("GreaterOrEqual", [in_order(writer, x), in_order(writer, y)])
-    made = writer.add("Where", [is_large, writer.cast(goes_once, _I32), quotient])
-    return writer.cast(made, _U32)
+    signed = SIGNED[dtype]
+    is_large = writer.add("Less", [writer.cast(y, signed), writer.number(0, signed)])
+    divisor = writer.add("Where", [is_large, writer.number(1, signed), writer.cast(y, signed)])
+    half = writer.cast(writer.add("BitShift", [x, writer.number(1, dtype)], direction="RIGHT"), signed)
+    twice = writer.add("Mul", [writer.add("Div", [half, divisor]), writer.number(2, signed)])
+    rest = writer.add("Sub", [writer.cast(x, signed), writer.add("Mul", [twice, divisor])])
+    below = in_order(writer, y, dtype)
+    goes_again = writer.add("GreaterOrEqual", [in_order(writer, writer.cast(rest, dtype), dtype), below])
+    quotient = writer.add("Add", [twice, writer.cast(goes_again, signed)])
+    goes_once = writer.add("GreaterOrEqual", [in_order(writer, x, dtype), below])
+    made = writer.add("Where", [is_large, writer.cast(goes_once, signed), quotient])
+    return writer.cast(made, dtype)
 
 
 def _remainder(writer: Writer, node: Node, names: list[str]) -> str:
-    if node.dtype == _U32:
-        quotient = _unsigned_quotient(writer, *names)
-        whole = writer.add("Mul", [writer.cast(quotient, _I32), writer.cast(names[1], _I32)])
-        return writer.cast(writer.add("Sub", [writer.cast(names[0], _I32), whole]), _U32)
+    if node.dtype in SIGNED:
+        signed = SIGNED[node.dtype]
+        quotient = _unsigned_quotient(writer, node.dtype, *names)
+        whole = writer.add("Mul", [writer.cast(quotient, signed), writer.cast(names[1], signed)])
+        return writer.cast(writer.add("Sub", [writer.cast(names[0], signed), whole]), node.dtype)
     return _in_wider(writer, node.dtype, names, "Mod", fmod=1)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES, DType
-from lavax.onnx.writing.elementwise import in_order, out_of_order
+from lavax.onnx.writing.elementwise import SIGNED, in_order, out_of_order
 from lavax.onnx.writing.writer import Rule, Writer
 
 _I32, _I64 = DTYPES["i32"], DTYPES["i64"]
@@ -34,8 +34,8 @@ def in_numbers(writer: Writer, name: str, dtype: DType, make: Callable[[str, DTy
 def _comparable(writer: Writer, x: Node) -> str:
     """A value in a dtype that runtimes sort, with its elements in the same order."""
     name = writer.full(x)
-    if x.dtype.name == "u32":
-        return in_order(writer, name)
+    if x.dtype in SIGNED:
+        return in_order(writer, name, x.dtype)
     return name if x.dtype.name in _PLAIN else writer.cast(name, _numbers(x.dtype))
 
 
@@ -52,8 +52,9 @@ def _reduction(operator: str, is_order: bool = False) -> Rule:
             made: str = writer.add(operator, [name, axes], keepdims=0, noop_with_empty_axes=1)
             return made
 
-        if is_order and x.dtype.name == "u32":
-            return out_of_order(writer, reduce(in_order(writer, writer.full(x)), _I32))
+        if is_order and x.dtype in SIGNED:
+            ordered = in_order(writer, writer.full(x), x.dtype)
+            return out_of_order(writer, reduce(ordered, SIGNED[x.dtype]), x.dtype)
         return in_numbers(writer, writer.full(x), x.dtype, reduce)
 
     return write
@@ -133,9 +134,9 @@ def _cumulative(operator: str, identity: Callable[[DType], object]) -> Rule:
             return name
 
         name = writer.full(node.operands[0])
-        if node.dtype.name == "u32" and operator in ("Max", "Min"):
-            ordered = in_order(writer, name)
-            return out_of_order(writer, fold(ordered, _I32))
+        if node.dtype in SIGNED and operator in ("Max", "Min"):
+            ordered = in_order(writer, name, node.dtype)
+            return out_of_order(writer, fold(ordered, SIGNED[node.dtype]), node.dtype)
         return in_numbers(writer, name, node.dtype, fold)
 
     return write
@@ -152,8 +153,8 @@ def _sorted(writer: Writer, node: Node) -> tuple[str, str]:
 
 def _sort(writer: Writer, node: Node) -> str:
     values, _ = _sorted(writer, node)
-    if node.dtype.name == "u32":
-        return out_of_order(writer, values)
+    if node.dtype in SIGNED:
+        return out_of_order(writer, values, node.dtype)
     return values if node.dtype.name in _PLAIN else writer.cast(values, node.dtype)
 
 

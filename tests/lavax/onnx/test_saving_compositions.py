@@ -111,6 +111,18 @@ def test_integers_without_sign_beyond_the_signed_ones(tmp_path: Path) -> None:
     compare(function, x, y, path=tmp_path / "f.onnx")
 
 
+def test_order_and_quotients_of_64_bits_without_sign(tmp_path: Path) -> None:
+    x = np.array([3, 2**63 + 5, 7, 2**64 - 1, 2**63 - 1, 0], np.uint64)
+    y = np.array([2, 2**63 + 4, 2**63, 3, 2**62, 9], np.uint64)
+
+    def function(x: lx.Array, y: lx.Array) -> list[Any]:
+        chosen = [lnp.max(x), lnp.min(y), lnp.maximum(x, y), lax.cummax(x), lnp.sort(x), lnp.argsort(y)]
+        return [*chosen, x < y, x >= y, x // y, x % y]
+
+    with lx.enable_x64():
+        compare(function, x, y, path=tmp_path / "f.onnx")
+
+
 def test_shifts_of_64_bits(tmp_path: Path) -> None:
     x, by = np.array([2**40 + 5, -7, 3, -(2**62)], np.int64), np.array([2, 1, 70, 33], np.int64)
     with lx.enable_x64():
