@@ -127,10 +127,13 @@ def cond(x: ArrayLike, /, p: Order = None) -> Value:
     """Condition numbers of matrices [..., m, n]: the largest singular value over the smallest.
 
     With `p` -2 the inverse of that; with another `p` norm(x, p)·norm(x⁻¹, p) for square matrices. Raises ShapeError for
-    fewer than two axes, or for matrices that must be square and are not.
+    fewer than two axes, for matrices without elements, or for those that must be square and are not.
     """
+    given = matrices("cond", x)
+    if 0 in given.shape[-2:]:
+        raise shape_error(f"cond: matrices without elements have no condition number, got x {given.type}")
     if p in (None, 2, -2):
-        values = svdvals(matrices("cond", x))
+        values = svdvals(given)
         first, last = values[..., 0], values[..., -1]
         return divide(last, first) if p == -2 else divide(first, last)
     value = square_matrices("cond", x)

@@ -89,3 +89,10 @@ def test_errors() -> None:
         lnp.linalg.norm(x, "fro", axis=0)
     with pytest.raises(ShapeError, match="norm: ord=1 takes one axis or two, got 3"):
         lnp.linalg.norm(sample((2, 2, 2)), 1)
+
+
+@pytest.mark.parametrize("p", [None, 1, "fro"])
+@pytest.mark.parametrize("shape", [(0, 3), (0, 0), (2, 3, 0)])
+def test_matrices_without_elements_have_no_condition_number(shape: tuple[int, ...], p: int | str | None) -> None:
+    with pytest.raises(ShapeError, match="cond: matrices without elements .* got x f32"):
+        lnp.linalg.cond(lnp.zeros(shape), p)
