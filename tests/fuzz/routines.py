@@ -33,7 +33,7 @@ def _sort(op: str, source: Source) -> Node:
 def _top_order(source: Source) -> Node:
     x = source.pick(ALL, 1)
     axis = source.axis_of(x)
-    return build("top_order", x, axis=axis, count=source.number(0, x.shape[axis]))
+    return build("top_order", x, axis=axis, count=source.number(0, max(x.shape[axis], 1)))
 
 
 def _unsort(source: Source) -> Node:
