@@ -11,6 +11,7 @@ from lavax.passes.build.builder import add, dot, negate, reshape, sum_over, tran
 
 _HEAVY = names_of_family("contraction") | names_of_family("reduction") | names_of_family("routine")
 _MOVES = frozenset({"broadcast", "reshape", "transpose"})
+_OF_ROWS = frozenset({"dot", "sum"})  # of what turns computed; other terms are made of sums over turns
 
 
 @dataclass(frozen=True)
@@ -102,26 +103,30 @@ def _sum_after_loop(part: Node) -> SumAfterLoop | None:
     A product's sum over turns is one product, which also sums over the turns.
     """
     rows: dict[Node, None] = {}
-    stack, terms = [part], []
+    terms: dict[Node, None] = {}  # operands first
+    stack = [(part, False)]
     while stack:
-        node = stack.pop()
-        terms.append(node)
+        node, is_open = stack.pop()
+        if is_open:
+            terms[node] = None
+            continue
+        if node in terms:
+            continue
+        stack.append((node, True))
         match node.op:
-            case "add":
-                stack += node.operands
-            case "transpose" | "reshape" | "negate":
-                stack += node.operands
-            case "dot" | "sum":
+            case "add" | "transpose" | "reshape" | "negate":
+                stack += [(operand, False) for operand in node.operands]
+            case op if op in _OF_ROWS:
                 rows |= dict.fromkeys(node.operands)
             case _:
                 return None
-    order = list(reversed(terms))
 
     def total(stacked: Sequence[Node]) -> Node:
         rows_of = dict(zip(rows, stacked, strict=True))
         found: dict[Node, Node] = {}
-        for node in order:
-            found[node] = _TOTALS[node.op](node, [found.get(x) or rows_of[x] for x in node.operands])
+        for node in terms:  # a product's operand may be a term, too: the product takes its rows
+            known = rows_of if node.op in _OF_ROWS else found
+            found[node] = _TOTALS[node.op](node, [known[operand] for operand in node.operands])
         return found[part]
 
     return SumAfterLoop(tuple(rows), total)
