@@ -56,7 +56,7 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
     local = local_invocations(profile)
-    iterations = loop_iterations(count // width, local) if profile.kind == "cpu" and not lifted else 1
+    iterations = loop_iterations(count // width) if profile.kind == "cpu" and not lifted else 1
     with _vectors(body, count // width, local, iterations):
         element = variable("i", count // width)
         values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
@@ -69,10 +69,11 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     return Launch(assemble(text), tuple(body.parameters.words), groups, text=text)
 
 
-def loop_iterations(vectors: int, local: int) -> int:
-    """How many vectors an invocation has on a CPU driver: as many as divide the whole and leave enough invocations."""
+def loop_iterations(vectors: int, divisor: int = 1) -> int:
+    """How many vectors an invocation has on a CPU driver: as many as leave enough invocations, and if a divisor is
+    given divide the whole with it."""
     for iterations in VECTOR_LOOP.iterations:
-        if vectors % (iterations * local) == 0 and vectors // iterations >= VECTOR_LOOP.busy:
+        if vectors // iterations >= VECTOR_LOOP.busy and (divisor == 1 or vectors % (iterations * divisor) == 0):
             return iterations
     return 1
 
@@ -84,14 +85,16 @@ def _vectors(body: Body, vectors: int, local: int, iterations: int) -> Iterator[
         open_invocations(body, vectors, local, "i")
         yield
         return
-    groups = vectors // (local * iterations)
+    groups = -(-vectors // (local * iterations))
     body.line(f"int group = int{WORKGROUP};")
     if prod(grid(groups)) > groups:
         body.line(f"if (group >= {body.parameters.integer(groups)}) return;")
     # The driver would unroll a loop whose end it knows.
     bound = body.parameters.unknown(iterations)
-    with body.block(f"for (int turn = 0; turn < {bound}; ++turn)", frozenset(("i",))):
-        body.line(f"int i = (group * {iterations} + turn) * {local} + int(gl_LocalInvocationID.x);")
+    number = f"(group * {iterations} + turn) * {local} + int(gl_LocalInvocationID.x)"
+    within = "" if vectors % (local * iterations) == 0 else f" && {number} < {body.parameters.integer(vectors)}"
+    with body.block(f"for (int turn = 0; turn < {bound}{within}; ++turn)", frozenset(("i",))):
+        body.line(f"int i = {number};")
         yield
 
 

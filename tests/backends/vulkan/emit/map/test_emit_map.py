@@ -1,8 +1,10 @@
 """The shaders of map kernels, as plain text."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import lavax as lx
 from tests.backends.vulkan.emit.emission import PROFILES, assert_shader, dispatch_of
 
 # the graph, the device, what the shader does
@@ -146,22 +148,42 @@ def test_shader(name: str) -> None:
 
 
 def test_one_invocation_an_element_or_four() -> None:
-    for count, groups in ((1, 1), (8, 1), (9, 2), (32, 1), (33, 5), (4 * 8 * 65535, 65535)):
+    for count, groups in ((1, 1), (8, 1), (9, 2), (32, 1), (33, 5), (4 * 8 * 255, 255)):
         text = f"graph (x: f32[{count}]) {{\n  %0 = exp(x) : f32[{count}]\n  return %0\n}}"
         assert dispatch_of(text, PROFILES["cpu"]).groups == (groups, 1, 1)
 
 
 def test_grids_too_long_for_one_dimension_use_two() -> None:
-    for count, groups in ((4 * 8 * 65537, (65535, 2, 1)), (4 * 8 * 16 * 65536, (65535, 2, 1))):
+    whole = 4 * 8 * 16 * 65536
+    for count, groups in ((whole // 2 + 4, (32769, 1, 1)), (whole - 4, (65535, 2, 1)), (whole, (65535, 2, 1))):
         text = f"graph (x: f32[{count}]) {{\n  %0 = exp(x) : f32[{count}]\n  return %0\n}}"
         assert dispatch_of(text, PROFILES["cpu"]).groups == groups
 
 
 def test_invocations_of_a_cpu_driver_have_several_vectors_where_many_are_left() -> None:
-    cases = ((1 << 12, 128), (1 << 13, 128), (1 << 15, 128), (1 << 20, 2048), (32 * 1026, 513), (32 * 1025, 1025))
+    cases = ((1 << 12, 128), (1 << 13, 128), (1 << 15, 128), (1 << 20, 2048), (32 * 1026, 129), (8193, 129))
     for count, groups in cases:
         text = f"graph (x: f32[{count}]) {{\n  %0 = exp(x) : f32[{count}]\n  return %0\n}}"
         assert dispatch_of(text, PROFILES["cpu"]).groups == (groups, 1, 1)
+
+
+def test_the_last_workgroup_may_have_fewer_vectors_than_others() -> None:
+    text = "graph (x: f32[65540]) {\n  %0 = exp(x) : f32[65540]\n  return %0\n}"
+    dispatch = dispatch_of(text, PROFILES["cpu"])
+    number = "(group * 16 + turn) * 8 + int(gl_LocalInvocationID.x)"
+    assert f"for (int turn = 0; turn < int(words[4]) && {number} < 16385; ++turn) {{" in dispatch.shader.source
+    assert dispatch.groups == (129, 1, 1)
+
+
+@pytest.mark.parametrize("count", [4 * 8 * 1024 + 4, 4 * 8 * 1024 * 3 - 4, 8193])
+def test_maps_of_a_ragged_last_workgroup_write_each_element_once(count: int) -> None:
+    """Added in place again and again: an element that two invocations write would be counted twice."""
+    x = np.arange(count, dtype=np.int32)
+    counted = lx.compile(lambda x: lx.lax.fori_loop(0, 5, lambda _, value: value * 3 + x, x))
+    expected = x
+    for _ in range(5):
+        expected = expected * 3 + x
+    np.testing.assert_array_equal(np.asarray(counted(x)), expected)
 
 
 def test_a_shader_has_what_it_uses_and_no_more() -> None:
