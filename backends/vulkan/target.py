@@ -21,6 +21,7 @@ from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
+from lavax.passes.target.kernel_limits import MATRICES
 from lavax.passes.target.target import (
     Attention,
     Dispatches,
@@ -45,7 +46,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         attention=_attention(profile, for_scores),
         rows=_rows(profile),
         sorting=Sorting(profile.int64, selects_rows=is_one_subgroup(profile, profile.subgroup_size)),
-        matrices=Matrices(tridiagonal=is_one_subgroup(profile, profile.subgroup_size)),
+        matrices=_matrices(profile),
         scatters=_scatters(profile),
         transforms=Transforms(
             steps=lambda points, across: steps_of(points, across, profile),
@@ -55,6 +56,13 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         dispatches=_dispatches(profile),
         largest_allocation=largest_allocation,
     )
+
+
+def _matrices(profile: DeviceProfile) -> Matrices:
+    """Fewer lanes than a matrix's least number of invocations would make more loop iterations than drivers allow."""
+    lanes = profile.subgroup_size
+    one_subgroup = is_one_subgroup(profile, lanes) and lanes >= MATRICES.least_invocations
+    return Matrices(tridiagonal=one_subgroup, bidiagonal=one_subgroup)
 
 
 def _rows(profile: DeviceProfile) -> Rows:

@@ -43,6 +43,16 @@ def _tridiagonal_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, 
     return {"diagonal": (rows,), "beside": (rows,), "reflections": (rows, rows)}
 
 
+def _bidiagonal_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    return {"diagonal": (rows,), "beside": (rows,), "left": (rows, rows), "right": (rows, rows)}
+
+
+def _bidiagonal_svd_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
+    if not attrs["vectors"]:
+        return {"values": (rows,)}
+    return {"values": (rows,), "left": (rows, rows), "right": (rows, rows)}
+
+
 def _svd_parts(rows: int, columns: int, attrs: Attributes) -> dict[str, Shape]:
     if not attrs["vectors"]:
         return {"values": (columns,), "scratch": (rows * columns,)}
@@ -57,6 +67,8 @@ _PARTS: dict[str, Callable[[int, int, Attributes], dict[str, Shape]]] = {
     "jacobi": _jacobi_parts,
     "tridiagonal": _tridiagonal_parts,
     "tridiagonal_eigh": _eigh_parts,
+    "bidiagonal": _bidiagonal_parts,
+    "bidiagonal_svd": _bidiagonal_svd_parts,
     "svd": _svd_parts,
 }
 

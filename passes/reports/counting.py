@@ -127,6 +127,14 @@ def _of_tridiagonal_eigh(node: Node) -> int:
     return 7 * size if node.attrs["vectors"] else 0
 
 
+def _of_bidiagonal(node: Node, m: int, n: int) -> int:
+    return 8 * n**3 // 3
+
+
+def _of_bidiagonal_svd(node: Node) -> int:
+    return 2 * _of_tridiagonal_eigh(node)  # for vectors of two sides
+
+
 def _of_fft(node: Node) -> int:
     """Of complex numbers with radix 2, by which transforms of any length are usually counted."""
     return 5 * node.type.size * _halvings(node.shape[node.attrs["axis"]])
@@ -213,6 +221,8 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "select_greatest": _of_operand,
     "sort_runs": _of_runs,
     "merge_runs": _of_runs,
+    "bidiagonal": _of_matrices(_of_bidiagonal),
+    "bidiagonal_svd": _of_bidiagonal_svd,
     "tridiagonal": _of_matrices(_of_tridiagonal),
     "tridiagonal_eigh": _of_tridiagonal_eigh,
     "search_sorted": _of_search,

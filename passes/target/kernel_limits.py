@@ -83,9 +83,23 @@ class TridiagonalKernels:
     most_rotations: int = 30_000
 
 
+@dataclass(frozen=True)
+class BidiagonalKernels:
+    """Square matrices that one kernel makes bidiagonal, and another one finds the singular values of."""
+
+    largest: int = 128  # rows; within MAX_LOOP_ITERATIONS, of eight lanes that take four rows or columns
+    # Of fewer rows, and of so few elements of all matrices, one kernel that rotates all pairs of rows is faster.
+    least: int = 8
+    few_elements: int = 200
+    # Of pairs of rotations; matrices of many kinds needed up to 1.3 times the square of their rows. Beyond, values are
+    # NaN.
+    most_rotations: int = 30_000
+
+
 ATTENTION = AttentionKernels()
 MATRICES = MatrixKernels()
 RADIX_SORT = RadixSortKernels()
 SELECTION = Selection()
 PLACES = Places()
 TRIDIAGONAL = TridiagonalKernels()
+BIDIAGONAL = BidiagonalKernels()

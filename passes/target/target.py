@@ -107,6 +107,8 @@ class Matrices:
 
     # Whether eigenvalues are those of a tridiagonal matrix that one subgroup finds.
     tridiagonal: bool = False
+    # Whether singular values are those of a bidiagonal matrix, likewise.
+    bidiagonal: bool = False
 
 
 def _whole(points: int, across: bool) -> Sequence[int]:

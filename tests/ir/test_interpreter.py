@@ -36,8 +36,8 @@ def defined(case: Case) -> np.ndarray:
 FOURIER = ("fourier_join", "fourier_spectrum", "fourier_step")
 # Matrices taken apart have no definition element by element; see tests/ir/test_linear_algebra.py.
 OF_MATRICES = {
-    "cholesky", "eigh", "householder", "jacobi", "linear_solve", "lu", "qr", "svd", "triangular_solve", "tridiagonal",
-    "tridiagonal_eigh",
+    "bidiagonal", "bidiagonal_svd", "cholesky", "eigh", "householder", "jacobi", "linear_solve", "lu", "qr", "svd",
+    "triangular_solve", "tridiagonal", "tridiagonal_eigh",
 }  # fmt: skip
 
 

@@ -154,6 +154,36 @@ def test_vectors_of_tridiagonal_matrices() -> None:
     assert (np.diff(values) >= 0).all()
 
 
+def test_bidiagonal() -> None:
+    for case in cases_of("bidiagonal"):
+        matrix, found = parts(case)
+        left, right = (product_of_reflections(found[side]) for side in ("left", "right"))
+        orthonormal(left)
+        orthonormal(right)
+        close(np.tril(found["left"], -1), np.zeros(1))
+        close(np.tril(found["right"]), np.zeros(1))
+        b = turned(left) @ matrix @ right
+        close(np.diagonal(b, axis1=-2, axis2=-1), found["diagonal"])
+        close(np.diagonal(b, 1, axis1=-2, axis2=-1), found["beside"][..., :-1])
+        close(np.tril(b, -1) + np.triu(b, 2), np.zeros(1))
+
+
+def test_vectors_of_bidiagonal_matrices() -> None:
+    x = input_node("x", TensorType((2, 5, 5), float32))
+    matrix = np.random.default_rng(4).normal(size=(2, 5, 5)) * [[[1.0]], [[3.0]]]
+    (packed,) = interpret(graph_of([x], [make_node("bidiagonal", [x], {})]), matrix)
+    given = [packed[..., 10:35].reshape(2, 5, 5), packed[..., 35:].reshape(2, 5, 5), packed[..., :5], packed[..., 5:10]]
+    names = ("left", "right", "diagonal", "beside")
+    inputs = [input_node(name, TensorType(each.shape, float32)) for name, each in zip(names, given, strict=True)]
+    node = make_node("bidiagonal_svd", inputs, dict(vectors=True))
+    (found,) = interpret(graph_of(inputs, [node]), *given)
+    values, left, right = found[..., :5], found[..., 5:30].reshape(2, 5, 5), found[..., 30:].reshape(2, 5, 5)
+    orthonormal(turned(left))
+    orthonormal(turned(right))
+    close(left @ matrix @ turned(right), values[..., None] * np.eye(5))
+    assert (np.diff(values) <= 0).all()
+
+
 def test_a_sweep_across_rotates_each_row_of_one_half_with_each_of_the_other() -> None:
     matrix = np.eye(4) + np.kron(np.ones((2, 2)), [[0.0, 1], [1, 0]])
     x = input_node("x", TensorType((4, 4), float32))

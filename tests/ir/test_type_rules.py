@@ -172,6 +172,10 @@ REFUSED: list[Refused] = [
     ("select_greatest", "f64[5]", dict(count=2, by_place=False), None, DtypeError, "numbers of at most 32 bits"),
     ("select_greatest", "f32[5]", dict(count=6, by_place=False), None, ShapeError, "no rows of 6 elements or more"),
     (
+        "bidiagonal_svd", "f32[5,5] f32[5,5] f32[4] f32[5]", dict(vectors=True), None, ShapeError,
+        "bidiagonal_svd: f32[5,5], f32[4] and f32[5] do not fit the left reflections f32[5,5]",
+    ),
+    (
         "tridiagonal_eigh", "f32[5,5] f32[4] f32[5]", dict(vectors=True), None, ShapeError,
         "tridiagonal_eigh: f32[4] and f32[5] do not fit the reflections f32[5,5]",
     ),

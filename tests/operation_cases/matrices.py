@@ -103,11 +103,38 @@ def _tridiagonal_eigh() -> Iterator[Case]:
         yield case_of("tridiagonal_eigh", label, [reflections, diagonal, beside], dict(vectors=False))
 
 
+def _bidiagonal() -> Iterator[Case]:
+    """Matrices whose bidiagonal form has a rising diagonal, so that it is determined well."""
+    for dtype, shape in product((float32, float64), _MATRICES):
+        *batch, size, _ = shape
+        random = generator(f"bidiagonal{shape}")
+        form = np.diag(np.arange(1.0, size + 1)) + np.eye(size, k=1)
+        left = np.linalg.qr(random.normal(size=shape))[0]
+        right = np.broadcast_to(np.eye(size), shape).copy()
+        if size > 1:
+            right[..., 1:, 1:] = np.linalg.qr(random.normal(size=(*batch, size - 1, size - 1)))[0]
+        matrix = left @ form @ np.swapaxes(right, -1, -2)
+        yield case_of("bidiagonal", f"{dtype}{list(shape)}", [matrix.astype(dtype.numpy)], {})
+
+
+def _bidiagonal_svd() -> Iterator[Case]:
+    """The values alone: vectors have either sign."""
+    for dtype, shape in product((float32, float64), _MATRICES):
+        lines = generator(f"bidiagonal_svd{shape}").uniform(-1, 1, (2, *shape[:-1]))
+        diagonal, beside = lines.astype(dtype.numpy)
+        diagonal += 2 * np.arange(shape[-1], dtype=dtype.numpy)
+        beside[..., -1] = 0
+        sides = [np.zeros(shape, dtype.numpy)] * 2
+        yield case_of("bidiagonal_svd", f"{dtype}{list(shape)}", [*sides, diagonal, beside], dict(vectors=False))
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_taken_apart, op) for op in _SETTINGS_OF_PARTS},
     "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
     "linear_solve": _linear_solve,
+    "bidiagonal": _bidiagonal,
+    "bidiagonal_svd": _bidiagonal_svd,
     "tridiagonal": _tridiagonal,
     "tridiagonal_eigh": _tridiagonal_eigh,
 }

@@ -9,6 +9,8 @@ from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
 from lavax.backends.vulkan.emit.fourier.kernel import emit_fourier_step
 from lavax.backends.vulkan.emit.fourier.real_lines import emit_join, emit_spectrum
+from lavax.backends.vulkan.emit.linalg.bidiagonal import emit_bidiagonal
+from lavax.backends.vulkan.emit.linalg.bidiagonal_singular_values import emit_bidiagonal_svd
 from lavax.backends.vulkan.emit.linalg.cholesky import emit_cholesky
 from lavax.backends.vulkan.emit.linalg.eigenvalues import emit_eigh
 from lavax.backends.vulkan.emit.linalg.householder import emit_householder, emit_qr
@@ -48,6 +50,8 @@ ROUTINES: dict[str, RoutineEmitter] = {
     **dict.fromkeys(ATTENTION, RoutineEmitter(emit_attention, attention_candidates)),
     **dict.fromkeys((*FOLDS, "chunk_totals", "cumulative_chunks"), RoutineEmitter(emit_cumulative)),
     **dict.fromkeys(SCATTERS, RoutineEmitter(emit_scatter)),
+    "bidiagonal": RoutineEmitter(emit_bidiagonal),
+    "bidiagonal_svd": RoutineEmitter(emit_bidiagonal_svd),
     "cholesky": RoutineEmitter(emit_cholesky),
     "count_digits": RoutineEmitter(emit_count_digits),
     "eigh": RoutineEmitter(emit_eigh),

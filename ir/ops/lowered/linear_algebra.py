@@ -99,6 +99,57 @@ def _evaluate_tridiagonal_eigh(
     return matrix_evaluation(_tridiagonal_eigh)([reflections, *columns], attrs, type, dtype)
 
 
+def _reflection_of(vector: np.ndarray) -> tuple[float, np.ndarray]:
+    """The only element of the reflected vector, and the reflection's u, which is zero if none is needed."""
+    if not np.any(vector[1:] != 0):
+        return float(vector[0]), np.zeros_like(vector)
+    found = -np.copysign(np.linalg.norm(vector), vector[0])
+    u = np.array(vector)
+    u[0] -= found
+    return float(found), u * np.sqrt(2 / (u @ u))
+
+
+def _bidiagonal(matrix: np.ndarray) -> np.ndarray:
+    size, work = len(matrix), np.array(matrix)
+    diagonal, beside = np.zeros_like(work[0]), np.zeros_like(work[0])
+    left, right = np.zeros_like(work), np.zeros_like(work)
+    for k in range(size):
+        diagonal[k], left[k, k:] = _reflection_of(work[k:, k])
+        work -= np.outer(left[k], left[k] @ work)
+        if k + 1 < size:
+            beside[k], right[k, k + 1 :] = _reflection_of(work[k, k + 1 :])
+            work -= np.outer(work @ right[k], right[k])
+    return np.concatenate([diagonal, beside, left.ravel(), right.ravel()])
+
+
+def _infer_bidiagonal_svd(
+    operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None
+) -> TensorType:
+    left, right, diagonal, beside = operands
+    if right != left or diagonal != left.with_shape(left.shape[:-1]) or beside != diagonal:
+        raise ShapeError(f"bidiagonal_svd: {right}, {diagonal} and {beside} do not fit the left reflections {left}")
+    return packed_rule("bidiagonal_svd", True)([left], attrs, None)
+
+
+def _bidiagonal_svd(
+    left: np.ndarray, right: np.ndarray, diagonal: np.ndarray, beside: np.ndarray, vectors: bool
+) -> np.ndarray:
+    u, values, v = np.linalg.svd(np.diag(diagonal[:, 0]) + np.diag(beside[:-1, 0], 1))
+    columns = [u, v.T]
+    for found, reflections in zip(columns, (left, right), strict=True):
+        for reflection in reflections[::-1]:
+            found -= np.outer(reflection, reflection @ found)
+    return np.concatenate([values, *(found.T.ravel() for found in columns)]) if vectors else np.asarray(values)
+
+
+def _evaluate_bidiagonal_svd(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    left, right, *lines = arrays
+    columns = [line[..., None] for line in lines]
+    return matrix_evaluation(_bidiagonal_svd)([left, right, *columns], attrs, type, dtype)
+
+
 # A symmetric matrix, of which the lower triangle is read, as q·t·qᵀ: the `diagonal` of t, the elements `beside` it,
 # with a zero behind them, and the `reflections` I - u·uᵀ whose product, the first one first, is q. Row k of them is u,
 # which is zero up to element k; all of it is zero if no reflection is needed.
@@ -109,6 +160,12 @@ define(
         "tridiagonal_eigh", "lowered", _infer_tridiagonal_eigh, _evaluate_tridiagonal_eigh, ("vectors",)
     )
 )
+# A square matrix as l·b·rᵀ: the `diagonal` of b, the elements `beside` it on its right, with a zero behind them, and
+# the `left` and `right` reflections I - u·uᵀ whose products, the first one first, are l and r. Row k of left ones is
+# zero up to element k - 1, of right ones up to element k; all of it is zero if no reflection is needed.
+define(Operation("bidiagonal", "lowered", packed_rule("bidiagonal", True), matrix_evaluation(_bidiagonal)))
+# The singular values of such a matrix, falling, and its vectors of both sides, which are rows; pairs have either sign.
+define(Operation("bidiagonal_svd", "lowered", _infer_bidiagonal_svd, _evaluate_bidiagonal_svd, ("vectors",)))
 # The vectors v of the reflections I - 2·v·vᵀ/(vᵀ·v) that turn the matrix, one after another, into an upper triangle r.
 # Vector k starts with a one in row k; it is zero if no reflection is needed.
 define(Operation("householder", "lowered", packed_rule("householder", False), matrix_evaluation(_householder)))

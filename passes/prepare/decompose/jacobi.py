@@ -58,7 +58,7 @@ from lavax.passes.build.matrices import (
 )
 from lavax.passes.prepare.decompose.linear_algebra import orthogonal_factors, reflected, times
 from lavax.passes.prepare.decompose.sorting import order_of_rows
-from lavax.passes.target.kernel_limits import MATRICES, TRIDIAGONAL
+from lavax.passes.target.kernel_limits import BIDIAGONAL, MATRICES, TRIDIAGONAL
 from lavax.passes.target.target import Target
 
 
@@ -329,16 +329,21 @@ def _eigen_round(state: Sequence[Node], matches: int, **sweeping: Any) -> list[N
 # Singular values
 
 
-def _svd(node: Node) -> Node:
+def _svd(node: Node, target: Target) -> Node:
     """Through the singular values of the triangle R of Q·R, whose rows are rotated. That converges in half as many
     sweeps as rotating columns, and in as few if columns depend on each other (Drmač and Veselić 2008)."""
     (matrix,) = node.operands
     rank, (rows, columns) = matrix.type.rank, matrix.shape[-2:]
     complete, with_vectors = node.attrs["complete"], node.attrs["vectors"]
     most_rows = MATRICES.singular_rows_completed if complete else MATRICES.singular_rows
-    if columns <= MATRICES.singular_columns and rows <= most_rows:
+    several_kernels_pay = matrix.type.size // rows * columns > BIDIAGONAL.few_elements
+    is_fit = BIDIAGONAL.least <= columns <= BIDIAGONAL.largest
+    by_bidiagonal = target.matrices.bidiagonal and is_fit and several_kernels_pay
+    if columns <= MATRICES.singular_columns and rows <= most_rows and not by_bidiagonal:
         return node
     scaled, divisor = _scaled(matrix)
+    if by_bidiagonal:
+        return _svd_by_bidiagonal(node, scaled, divisor)
     if not with_vectors:
         values = _singular_values(reflected(scaled)[1], divisor)
         return packed([values, zeros(matrix.type.with_shape((*matrix.shape[:-2], rows * columns)))], rank - 2)
@@ -348,6 +353,37 @@ def _svd(node: Node) -> Node:
     left = times(columns_of(q, 0, columns), of_triangle)
     if q.shape[-1] > columns:
         left = concatenate([left, columns_of(q, columns, rows)], rank - 1)
+    return packed([values, right, left], rank - 2)
+
+
+def _svd_by_bidiagonal(node: Node, scaled: Node, divisor: Node) -> Node:
+    """By one kernel that makes a square matrix bidiagonal, and one that finds what it is made of."""
+    rank, (rows, columns) = scaled.type.rank, scaled.shape[-2:]
+    complete, with_vectors = node.attrs["complete"], node.attrs["vectors"]
+    q, square = None, scaled
+    if rows > columns and with_vectors:
+        q, r = orthogonal_factors(scaled, complete)
+        square = rows_of(r, 0, columns)
+    elif rows > columns:
+        square = reflected(scaled)[1]
+    made = build("bidiagonal", square)
+    parts = [part(made, "bidiagonal", square, name) for name in ("left", "right", "diagonal", "beside")]
+    found = build("bidiagonal_svd", *parts, vectors=with_vectors)
+    values = part(found, "bidiagonal_svd", square, "values", vectors=with_vectors)
+    if not with_vectors:
+        values = multiply(values, by_row(divisor, values.shape))
+        return packed([values, zeros(node.type.with_shape((*scaled.shape[:-2], rows * columns)))], rank - 2)
+    left, right = (
+        _orthonormal(part(found, "bidiagonal_svd", square, name, vectors=True)) for name in ("left", "right")
+    )  # values of the matrix itself do not have the rounding of all rotations
+    values = absolute(sum_over(multiply(product(left, square), right), (rank - 1,)))
+    values, left, right = _in_order(multiply(values, by_row(divisor, values.shape)), True, left, right)
+    signs = _signs(right)
+    left, right = (_or_nan(multiply(each, by_row(signs, each.shape)), values) for each in (left, right))
+    left = turned(left)
+    if q is not None:
+        left = times(columns_of(q, 0, columns), left)
+        left = concatenate([left, columns_of(q, columns, rows)], rank - 1) if q.shape[-1] > columns else left
     return packed([values, right, left], rank - 2)
 
 
@@ -414,4 +450,4 @@ def _directions(lengths: Node, rows: Node) -> Node:
     return multiply(q, by_column(signs, q.shape))
 
 
-RULES: dict[str, Callable[[Node, Target], Node]] = {"eigh": _eigh, "svd": lambda node, target: _svd(node)}
+RULES: dict[str, Callable[[Node, Target], Node]] = {"eigh": _eigh, "svd": _svd}

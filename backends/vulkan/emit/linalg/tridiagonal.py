@@ -7,12 +7,10 @@ need of a row is read for as many rows as there are lanes, and passed on by shuf
 
 from __future__ import annotations
 
-import numpy as np
-
 from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
+from lavax.backends.vulkan.emit.linalg.reflection import least_beside, reflection
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.ir.types import DType
 from lavax.passes.kernels.kernel import Kernel
 
 _COLUMNS = 4
@@ -32,41 +30,15 @@ for (int e = lane; e < SIDE; e += LOCAL) {
 meet();
 for (int k = 0; k < rows; ++k) {
     int row = reflections + k * rows;
-    real left_u = before_u[k], left_w = before_w[k], highest = 0.0, below = 0.0;
+    real left_u = before_u[k], left_w = before_w[k];
     for (int c = k + lane; c < rows; c += LOCAL) {
         real changed = x.data[row + c] - (left_u * before_w[c] + left_w * before_u[c]);
         x.data[row + c] = changed;
         own_u[c] = c > k ? changed : 0.0;
         if (c == k) x.data[k] = changed;
-        if (c > k) highest = max(highest, abs(changed));
     }
     meet();
-    highest = largest(highest);
-    for (int c = k + 2 + lane; c < rows; c += LOCAL) {
-        real part = own_u[c] / highest;
-        below += part * part;
-    }
-    below = total(below);
-    real alpha = k + 1 < rows ? own_u[min(k + 1, rows - 1)] : 0.0, beside = alpha, factor = 0.0;
-    meet();
-    if (highest > LEAST && below != 0.0) {
-        real part = alpha / highest;
-        real length = sqrt(part * part + below) * (alpha < 0.0 ? 1.0 : -1.0);
-        beside = highest * length;
-        factor = 1.0 / sqrt(length * (length - part));
-    }
-    if (lane == 0) {
-        x.data[rows + k] = beside;
-        if (k + 1 < rows) own_u[k + 1] = alpha - beside;
-    }
-    meet();
-    for (int c = lane; c < rows; c += LOCAL) {
-        real u = c > k && factor > 0.0 ? own_u[c] / highest * factor : 0.0;
-        own_u[c] = u;
-        x.data[row + c] = u;
-        products[c] = 0.0;
-    }
-    meet();
+    REFLECTION
     CHANGE
     real half_product = 0.0;
     for (int c = k + 1 + lane; c < rows; c += LOCAL) half_product += own_u[c] * products[c];
@@ -112,12 +84,6 @@ if (is#) {
 _CLOSE_COLUMN = "if (is#) products[c#] = sum#;"
 
 
-def least_beside(dtype: DType) -> float:
-    """Smaller elements beside the diagonal are rounding in a matrix whose largest element is 1. The squares of others
-    are normal numbers."""
-    return float(np.finfo(dtype.numpy).eps) * 2.0**-33
-
-
 def _for_each(text: str) -> str:
     return "\n".join(text.strip().replace("#", str(number)) for number in range(_COLUMNS))
 
@@ -134,7 +100,8 @@ def emit_tridiagonal(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> La
         routine.body.line(f"x.data[reflections + e] = {value};")
     block = _CHANGE_BLOCK.replace("OPEN_COLUMNS", _for_each(_OPEN_COLUMN))
     block = block.replace("EACH_COLUMN", _for_each(_EACH_COLUMN)).replace("CLOSE_COLUMNS", _for_each(_CLOSE_COLUMN))
-    text = _REFLECT.replace("CHANGE", block.replace("COLUMNS", str(_COLUMNS)))
+    found = reflection("own_u", "(k + 1)", result="x.data[rows + k]", kept="x.data[row + e]")
+    text = _REFLECT.replace("REFLECTION", found).replace("CHANGE", block.replace("COLUMNS", str(_COLUMNS)))
     least = routine.number(least_beside(routine.dtype))
     routine.write(text.replace("SIDE", str(routine.rows)).replace("LEAST", least))
     return routine.close()
