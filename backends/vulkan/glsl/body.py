@@ -35,7 +35,16 @@ from lavax.passes.kernels.index import (
     substitute,
     variable,
 )
-from lavax.passes.kernels.reads import READS, Coordinates, Within, concatenate_starts, inside_pad, inside_unshear
+from lavax.passes.kernels.reads import (
+    READS,
+    Coordinates,
+    Read,
+    Within,
+    concatenate_starts,
+    inside_pad,
+    inside_unshear,
+)
+from lavax.passes.kernels.runs import one_read
 
 LANE = variable("lane", VECTOR)
 _LANE = "lane"
@@ -247,7 +256,7 @@ class Body:
                 self._write(wanted, place, self._expression(wanted, place))
             else:
                 stack.append((wanted, place, True))
-                stack.extend((read, where, False) for read, where in reversed(READS[wanted.op](wanted, place)))
+                stack.extend((read, where, False) for read, where in reversed(self._reads(wanted, place)))
         found = self._find(node, at)
         assert found is not None
         return found
@@ -272,7 +281,7 @@ class Body:
             scope.lookups[node, place] = f"{value.text}.{component}" if value.width == VECTOR else value.text
 
     def _expression(self, node: Node, at: Coordinates) -> GlslValue:
-        reads = READS[node.op](node, at)
+        reads = self._reads(node, at)
         operands = [self._found(read, place) for read, place in reads]
         match node.op:
             case "constant":
@@ -293,6 +302,11 @@ class Body:
         arguments = [widened(operand, width, read.dtype) for operand, (read, _) in zip(operands, reads, strict=True)]
         return GlslValue(EXPRESSIONS[node.op](Call(node, arguments, width, self.uses)), width)
 
+    def _reads(self, node: Node, at: Coordinates) -> tuple[Read, ...]:
+        """What an element is computed from. A shader for every shape does not know where runs begin."""
+        read = None if self.parameters.lifted else one_read(node, at)
+        return READS[node.op](node, at) if read is None else (read,)
+
     def _found(self, node: Node, at: Coordinates) -> GlslValue:
         found = self._find(node, at)
         assert found is not None, f"{node!r} was not computed at {at}"
@@ -304,6 +318,8 @@ class Body:
         return self._select(conditions, inside, outside, node.dtype)
 
     def _concatenate(self, node: Node, at: Coordinates, operands: list[GlslValue]) -> GlslValue:
+        if len(operands) == 1:
+            return operands[0]
         along = at[node.attrs["axis"]]
         result = operands[-1]
         starts = concatenate_starts(node)
