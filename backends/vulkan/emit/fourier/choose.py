@@ -15,7 +15,7 @@ class RegisterLimits:
     benchmarks fft`.
 
     Steps of more points than `together` take longer each, so a CPU driver has them where few are left (`few`), or where
-    without them there are more than `many`.
+    without them there are more than `many`, unless lanes share their points.
     """
 
     cpu: int = 81
@@ -25,7 +25,19 @@ class RegisterLimits:
     many: int = 4
 
 
+@dataclass(frozen=True)
+class LaneLimits:
+    """Of steps whose points lanes share, on CPU drivers. Chosen by `python -m benchmarks fft`."""
+
+    most: int = 8  # lanes that share points
+    along: int = 64  # points of each lane, of which it has two neighbours, of a line along memory
+    across: int = 32  # points of each lane, in two lines
+    preferred: int = 16  # points of each lane in two lines, if the lanes are enough
+    longest: int = 128  # of a step across: lines that stand further apart meet in the same sets of the cache
+
+
 REGISTER_LIMITS = RegisterLimits()
+LANE_LIMITS = LaneLimits()
 
 
 def steps_of(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]:
@@ -35,11 +47,51 @@ def steps_of(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]
     """
     primes = prime_factors(points)
     if profile.kind == "cpu":
+        if not across and lanes_of(points, 1, 1, profile):
+            return (points,)
         wide, narrow = (_steps(primes, most) for most in (REGISTER_LIMITS.cpu, REGISTER_LIMITS.together))
-        return wide if len(wide) <= REGISTER_LIMITS.few or len(narrow) > REGISTER_LIMITS.many else narrow
+        if len(wide) == 1:
+            return wide
+        if len(narrow) <= REGISTER_LIMITS.few:
+            return narrow
+        shared = () if across else _two_shared_steps(points, profile)
+        return shared or (wide if len(wide) <= REGISTER_LIMITS.few or len(narrow) > REGISTER_LIMITS.many else narrow)
     if not across and points <= longest_line(profile, 1):
         return (points,)
     return _steps(primes, longest_line(profile, WORKGROUP_LIMITS.least_together))
+
+
+def _two_shared_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
+    """Two steps of a line along memory, one of them by lanes at least; none if there are no such."""
+    for width in range(REGISTER_LIMITS.together, 1, -2):
+        rest = points // width
+        if points % width == 0 and rest % 2 == 0:
+            if lanes_of(rest, width, 1, profile):
+                return (rest, width)
+            if lanes_of(rest, 1, width, profile):
+                return (width, rest)
+    for width in range(LANE_LIMITS.longest, REGISTER_LIMITS.together, -2):
+        rest = points // width
+        if points % width == 0 and lanes_of(width, rest, 1, profile) and lanes_of(rest, 1, width, profile):
+            return (width, rest)
+    return ()
+
+
+def lanes_of(points: int, rest: int, behind: int, profile: DeviceProfile) -> int:
+    """How many lanes share the points of a step, each of which reads and writes pairs; 0 if none do."""
+    if profile.kind != "cpu" or not (profile.subgroup_shuffle and profile.knows_subgroup_size):
+        return 0
+    if points <= REGISTER_LIMITS.together or max(prime_factors(points)) > REGISTER_LIMITS.together:
+        return 0
+    counts = [1 << bit for bit in range(1, min(LANE_LIMITS.most, profile.subgroup_size).bit_length())]
+    if rest * behind == 1:
+        fitting = [n for n in counts if points % (4 * n) == 0 and points // (2 * n) <= LANE_LIMITS.along]
+        return max(fitting, default=0)
+    if rest * behind % 2 or points > LANE_LIMITS.longest:
+        return 0
+    every = 1 if behind % 2 == 0 else 2
+    fitting = [n for n in counts if points % (every * n) == 0 and points // n <= LANE_LIMITS.across]
+    return min((n for n in fitting if points // n <= LANE_LIMITS.preferred), default=max(fitting, default=0))
 
 
 def mirrored_steps_of(points: int, profile: DeviceProfile) -> Sequence[int]:

@@ -1,7 +1,8 @@
 """Kernels of steps of Fourier transforms."""
 from __future__ import annotations
 
-from lavax.backends.vulkan.emit.fourier.choose import fits_registers
+from lavax.backends.vulkan.emit.fourier.choose import fits_registers, lanes_of
+from lavax.backends.vulkan.emit.fourier.lanes import emit_by_lanes
 from lavax.backends.vulkan.emit.fourier.registers import emit_in_registers
 from lavax.backends.vulkan.emit.fourier.shape import longest_line, shape_of
 from lavax.backends.vulkan.emit.fourier.workgroup import emit_by_workgroups
@@ -14,6 +15,9 @@ def emit_fourier_step(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> L
     """The shader of a step."""
     (node,) = kernel.graph.outputs
     lines, points, rest, behind, _ = node.operands[0].shape
+    lanes = lanes_of(points, rest, behind, profile)
+    if lanes:
+        return emit_by_lanes(kernel, profile, lifted, lanes)
     if fits_registers(points, profile) or points > longest_line(profile, 1):
         return emit_in_registers(kernel, profile, lifted)
     shape = shape_of(points, lines * rest * behind, rest * behind > 1, profile)

@@ -16,9 +16,30 @@ def multiples(registers: Registers, count: int, root: Callable[[int], Number]) -
     return list(found.values())
 
 
+def multiples_from(registers: Registers, start: Number, count: int, root: Callable[[int], Number]) -> list[Number]:
+    """`start` times the roots of the frequencies 0 to `count` − 1, given those of powers of two."""
+    found, highest = [start], 1
+    while highest < count:
+        power = root(highest)
+        found += [registers.times(x, power) for x in found[: count - highest]]
+        highest *= 2
+    return found
+
+
 def unit_root(registers: Registers, position: str, length: int) -> Number:
     """exp(±2πi·position/length), for one line, with the sign of the transform."""
     body = registers.body
     call = f"{body.uses.function('lx_unit_root')}({position}, {length})"
     name = body.declare(body.scopes[-1], "vec2", call)
     return Number(f"{name}.x", f"{name}.y") if registers.sign > 0 else Number(f"{name}.x", f"(-{name}.y)")
+
+
+def of_both(double: Registers, first: Number, second: Number) -> Number:
+    """Numbers of two lines, side by side."""
+    pairs = (first.real, second.real), (first.imaginary, second.imaginary)
+    return double.named(*(f"vec2({a})" if a == b else f"vec2({a}, {b})" for a, b in pairs))
+
+
+def of_one(both: Number, line: int) -> Number:
+    """The number of the first line, 0, or of the second one, 1."""
+    return Number(f"{both.real}.{'xy'[line]}", f"{both.imaginary}.{'xy'[line]}")

@@ -30,7 +30,7 @@ def _operations(function: str, shape: tuple[int, ...], dtype: str, transforms: T
 
 def test_steps_of_each_device() -> None:
     cpu = Transforms(mirrored_steps=lambda points: mirrored_steps_of(points, CPU_DRIVER))
-    assert _operations("rfft", (4, 8192), "float32", cpu) == ["fourier_step"] * 2 + ["fourier_spectrum"]
+    assert _operations("rfft", (4, 8192), "float32", cpu) == ["fourier_step", "fourier_spectrum"]
     assert _operations("irfft", (4, 65), "complex64", cpu) == ["fourier_join", "fourier_step"]
     assert _operations("rfft", (4, 8192), "float32", Transforms()) == ["fourier_step"]
     assert _operations("irfft", (4, 65), "complex64", Transforms()) == ["fourier_step"]

@@ -123,7 +123,7 @@ def test_steps_of_lengths() -> None:
         for length in (1, 2, 31, 1000, 2187, 1 << 20, 31**3):
             assert np.prod(steps_of(length, False, profile)) == length
     # Wide steps are taken if they are few, or if narrow ones would be many.
-    wide = {4096: [64, 64], 1000: [40, 25], 65536: [16] * 4, 7**5: [49, 49, 7], 64: [64]}
+    wide = {81: [81], 2187: [81, 27], 65536: [16] * 4, 7**5: [49, 49, 7]}
     assert {length: list(steps_of(length, False, CPU_DRIVER)) for length in wide} == wide
 
 

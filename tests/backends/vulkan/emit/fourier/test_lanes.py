@@ -1,0 +1,83 @@
+"""Steps of Fourier transforms whose points lanes share: when they are taken, and every number of lines of all forms."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.fourier.choose import lanes_of, mirrored_steps_of, steps_of
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from tests.backends.vulkan.emit.emission import dispatch_of, main_of
+
+RANDOM = np.random.default_rng(6)
+_NARROW = replace(CPU_DRIVER, subgroup_size=4, min_subgroup_size=4, max_subgroup_size=4)
+
+
+def test_lanes_share_lines_along_memory_and_pairs_across() -> None:
+    assert [lanes_of(n, 1, 1, CPU_DRIVER) for n in (32, 72, 144, 256, 1024, 1152, 2048, 37 * 16)] == [
+        0, 2, 4, 8, 8, 0, 0, 0,
+    ]  # fmt: skip
+    assert [lanes_of(n, 32, 1, CPU_DRIVER) for n in (32, 50, 64, 128, 256)] == [0, 0, 4, 8, 0]
+    assert lanes_of(50, 1, 20, CPU_DRIVER) == 2 and lanes_of(64, 5, 5, CPU_DRIVER) == 0
+    assert lanes_of(1024, 1, 1, _NARROW) == 0 and lanes_of(512, 1, 1, _NARROW) == 4
+    assert not lanes_of(256, 1, 1, GENERIC_GPU)
+    assert not lanes_of(256, 1, 1, replace(CPU_DRIVER, subgroup_shuffle=False))
+
+
+def test_steps_with_lanes() -> None:
+    expected = {64: [64], 1024: [1024], 1000: [20, 50], 4096: [128, 32], 16384: [128, 128], 36: [36], 360: [20, 18]}
+    assert {length: list(steps_of(length, False, CPU_DRIVER)) for length in expected} == expected
+    assert list(steps_of(1024, True, CPU_DRIVER)) == [32, 32]
+    assert list(mirrored_steps_of(1024, CPU_DRIVER)) == [32, 32]
+
+
+def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:
+    graph = """
+        graph (x: f32[2,256,1,1,2]) {
+          %0 = fourier_step(x) reverse=false : f32[2,256,2]
+          return %0
+        }
+    """
+    main = main_of(dispatch_of(graph, CPU_DRIVER))
+    assert main.count("subgroupShuffleXor") == 2 * 3 * 16  # parts, halvings of eight lanes, numbers of each
+    assert "barrier" not in main and "shared" not in main
+
+
+# Two, four and eight lanes along memory; then pairs of lines across, and such as have an odd width behind.
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        *(((3, 72), 1), ((3, 144), 1), ((5, 256), 1), ((2, 1024), 1)),
+        *(((2, 50, 20), 1), ((3, 64, 6), 1), ((2, 3072, 5), 1), ((96, 2), 0)),
+    ],
+)
+@pytest.mark.parametrize("inverse", [False, True])
+def test_the_forms(shape: tuple[int, ...], axis: int, inverse: bool) -> None:
+    z = (RANDOM.normal(size=shape) + 1j * RANDOM.normal(size=shape)).astype(np.complex64)
+    ours, theirs = (lnp.fft.ifft, np.fft.ifft) if inverse else (lnp.fft.fft, np.fft.fft)
+    expected = theirs(z.astype(np.complex128) * 2, axis=axis)
+    found = lx.compile(lambda z: ours(z * 2, axis=axis))(z)
+    limit = 2**-24 * np.log2(shape[axis])  # half of what is promised
+    assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("length", [2000, 2048, 8192, 16384])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_two_steps(length: int, inverse: bool) -> None:
+    z = (RANDOM.normal(size=(3, length)) + 1j * RANDOM.normal(size=(3, length))).astype(np.complex64)
+    ours, theirs = (lnp.fft.ifft, np.fft.ifft) if inverse else (lnp.fft.fft, np.fft.fft)
+    expected = theirs(z.astype(np.complex128))
+    limit = 2**-24 * np.log2(length)
+    assert np.linalg.norm(np.asarray(ours(z)) - expected) <= limit * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_one_wrong_root_shows(axis: int) -> None:
+    """A tone in every place of the spectrum comes out there alone."""
+    length = 128
+    tones = np.exp(2j * np.pi * np.outer(np.arange(length), np.arange(length)) / length).astype(np.complex64)
+    found = np.asarray(lnp.fft.fft(tones, axis=axis))
+    np.testing.assert_allclose(found, length * np.eye(length), atol=1e-4)
