@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lavax.backends.vulkan.emit.linalg.reflection import least_beside
-from lavax.backends.vulkan.emit.linalg.rotations import RotatingKernel, for_rows, without_rows
+from lavax.backends.vulkan.emit.linalg.rotations import RotatingKernel, without_rows
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
@@ -103,16 +103,17 @@ def emit_bidiagonal_svd(kernel: Kernel, profile: DeviceProfile, lifted: bool) ->
     text = text.replace("ROTATION", _ROTATION.strip()).replace("MOST", str(BIDIAGONAL.most_rotations))
     text = text.replace("UNIT", writer.number(float(np.finfo(dtype.numpy).eps)))
     text = text.replace("LEAST", writer.number(least_beside(dtype)))
-    writer.write(_with_rows(text) if writer.with_vectors else without_rows(text))
+    writer.write(_with_rows(writer, text) if writer.with_vectors else without_rows(text))
     return writer.close(falling=True)
 
 
-def _with_rows(text: str) -> str:
+def _with_rows(writer: RotatingKernel, text: str) -> str:
     """The algorithm with what is done to the rows of the vectors."""
     both = {"OPEN_ROWS": "real SIDE_held# = SIDE#[first];", "CLOSE_ROWS": "SIDE#[last] = SIDE_held#;"}
     turn = "real low# = SIDE#[i + 1];\nSIDE#[i] = c * SIDE_held# + s * low#;\nSIDE_held# = c * low# - s * SIDE_held#;"
     for place, lines in both.items():
-        text = text.replace(place, "\n".join(for_rows(lines.replace("SIDE", side)) for side in ("left", "right")))
+        of_sides = [writer.for_rows(lines.replace("SIDE", side)) for side in ("left", "right")]
+        text = text.replace(place, "\n".join(of_sides))
     for side in ("left", "right"):
-        text = text.replace(f"{side.upper()}_ROWS", for_rows(turn.replace("SIDE", side)))
-    return text.replace("SIGN_ROWS", for_rows("right#[k] *= sign;"))
+        text = text.replace(f"{side.upper()}_ROWS", writer.for_rows(turn.replace("SIDE", side)))
+    return text.replace("SIGN_ROWS", writer.for_rows("right#[k] *= sign;"))

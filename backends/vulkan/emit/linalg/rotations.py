@@ -5,7 +5,7 @@ vectors: of the products of the reflections that the matrix comes from. So sever
 exchange nothing.
 
 The algorithm is GLSL text: it has `rows`, the arrays `diagonal` and `beside`, and sets `is_bad` if it finds no values.
-Of each side's matrix a lane has the rows `SIDE0`, `SIDE1`, …; `for_rows` writes a text once for each.
+Of each side's matrix a lane has the rows `SIDE0`, `SIDE1`, …; `for_rows` repeats a text for each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lavax.ir.graph import Node
 from lavax.passes.kernels.index import unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
-_ROWS = 2  # of each side's vectors, per lane
+_MOST_ROWS = 4  # of each side's vectors, per lane
 
 _LOAD = """
     diagonal[k] = DIAGONAL;
@@ -45,11 +45,6 @@ for (int k = lane; k < rows; k += LANES) {
 }
 subgroupBarrier();
 """
-
-
-def for_rows(text: str) -> str:
-    """The text for each row of a lane, whose number replaces #."""
-    return "\n".join(text.replace("#", str(number)) for number in range(_ROWS))
 
 
 def without_rows(text: str) -> str:
@@ -75,7 +70,8 @@ class RotatingKernel:
         self.with_vectors = self.node.attrs["vectors"]
         self.sides = sides if self.with_vectors else {}
         *batch, self.rows = diagonal.shape
-        self.parts = -(-self.rows // (self.lanes * _ROWS)) if self.with_vectors else 1
+        self.rows_of_lane = min(-(-self.rows // self.lanes), _MOST_ROWS)
+        self.parts = -(-self.rows // (self.lanes * self.rows_of_lane)) if self.with_vectors else 1
         self.matrices = prod(batch)
         self.routine.open(self.matrices * self.parts * self.lanes)
         matrix = self.routine.position("matrix", f"i / {self.lanes * self.parts}", self.matrices)
@@ -89,6 +85,10 @@ class RotatingKernel:
 
     def number(self, value: float) -> str:
         return literal(value, self.node.dtype)
+
+    def for_rows(self, text: str) -> str:
+        """The text for each row of a lane, whose number replaces #."""
+        return "\n".join(text.replace("#", str(number)) for number in range(self.rows_of_lane))
 
     def write(self, text: str) -> None:
         """Adds the algorithm."""
@@ -128,15 +128,15 @@ class RotatingKernel:
     def _multiply_reflections(self) -> None:
         """The first one first, because each lane has rows of their product."""
         body = self.body
-        for number in range(_ROWS):
-            body.line(f"int own{number} = (part * {_ROWS} + {number}) * {self.lanes} + lane;")
+        for number in range(self.rows_of_lane):
+            body.line(f"int own{number} = (part * {self.rows_of_lane} + {number}) * {self.lanes} + lane;")
         for side, reflections in self.sides.items():
             extent = self.rows + self.lanes
-            body.lines(for_rows(f"real {side}#[{extent}];").splitlines())
+            body.lines(self.for_rows(f"real {side}#[{extent}];").splitlines())
             unit = f"for (int k = 0; k < {extent}; ++k) {side}#[k] = k == own# ? 1.0 : 0.0;"
-            body.lines(for_rows(unit).splitlines())
+            body.lines(self.for_rows(unit).splitlines())
             with body.block("for (int k = 0; k < rows; ++k)", frozenset(("k",))):
-                body.lines(for_rows("real sum# = 0.0;").splitlines())
+                body.lines(self.for_rows("real sum# = 0.0;").splitlines())
                 self._each_element(reflections, f"sum# += u * {side}#[start + n];")
                 self._each_element(reflections, f"{side}#[start + n] -= sum# * u;")
 
@@ -149,7 +149,7 @@ class RotatingKernel:
             body.line(f"real element = start + lane < rows ? {value} : 0.0;")
             with body.block(f"{body.uses.unroll}for (int n = 0; n < {self.lanes}; ++n)"):
                 body.line("real u = subgroupShuffle(element, uint(n));")
-                body.lines(for_rows(text).splitlines())
+                body.lines(self.for_rows(text).splitlines())
 
     def _store(self) -> None:
         body, failed = self.body, self.number(nan)
@@ -159,6 +159,6 @@ class RotatingKernel:
             with body.block("for (int k = 0; k < rows; ++k)"):
                 before = f"rows + {number} * rows * rows" if number else "rows"
                 body.line(f"int target = matrix * size + {before} + ranks[k] * rows;")
-                for row in range(_ROWS):
+                for row in range(self.rows_of_lane):
                     element = self.routine.element(f"target + own{row}")
                     body.line(f"if (own{row} < rows) {element} = is_bad ? {failed} : {side}{row}[k];")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.linalg.reflection import least_beside
-from lavax.backends.vulkan.emit.linalg.rotations import RotatingKernel, for_rows, without_rows
+from lavax.backends.vulkan.emit.linalg.rotations import RotatingKernel, without_rows
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
@@ -77,11 +77,12 @@ def emit_tridiagonal_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) 
     writer = RotatingKernel(kernel, profile, lifted, {"row": reflections}, diagonal, beside)
     text = _STEPS.replace("FIND_END", _FIND_END.strip()).replace("MOST", str(TRIDIAGONAL.most_rotations))
     text = text.replace("LEAST", writer.number(least_beside(writer.node.dtype)))
-    writer.write(_with_rows(text) if writer.with_vectors else without_rows(text))
+    writer.write(_with_rows(writer, text) if writer.with_vectors else without_rows(text))
     return writer.close(falling=False)
 
 
-def _with_rows(text: str) -> str:
-    text = text.replace("OPEN_ROWS", for_rows("real high# = row#[last];"))
+def _with_rows(writer: RotatingKernel, text: str) -> str:
+    text = text.replace("OPEN_ROWS", writer.for_rows("real high# = row#[last];"))
     each = "real low# = row#[i];\nrow#[i + 1] = s * low# + c * high#;\nhigh# = c * low# - s * high#;"
-    return text.replace("EACH_ROW", for_rows(each)).replace("CLOSE_ROWS", for_rows("row#[i + 1] = high#;"))
+    text = text.replace("EACH_ROW", writer.for_rows(each))
+    return text.replace("CLOSE_ROWS", writer.for_rows("row#[i + 1] = high#;"))
