@@ -94,7 +94,13 @@ def _scatters(profile: DeviceProfile) -> Scatters:
     if profile.kind == "gpu":
         return Scatters()
     floats = ("f32",) if profile.adds_floats and profile.knows_subgroup_size else ()
-    return Scatters(lines=1 << 6, elements_per_update=4, joined_in_place=frozenset(("i32", "u32", *floats)))
+    words = ("f32", "i32", "u32") if profile.subgroup_shuffle and profile.knows_subgroup_size else ()
+    return Scatters(
+        lines=1 << 6,
+        elements_per_update=4,
+        joined_in_place=frozenset(("i32", "u32", *floats)),
+        joined_by_rows=frozenset(words),
+    )
 
 
 def _dispatches(profile: DeviceProfile) -> Dispatches:

@@ -213,6 +213,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "fourier_join": _of_real_line,
     "fold_runs": _of_operand,
     "join_places": _of_scatter,
+    "join_rows": _of_scatter,
     "join_runs": _of_scatter,
     "move_by_digit": _of_operand,
     "sort": _of_sort,

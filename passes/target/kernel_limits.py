@@ -74,6 +74,13 @@ class Places:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Updates that one kernel joins to rows. Within MAX_LOOP_ITERATIONS: one for each update and each eight of them."""
+
+    most: int = 1 << 15
+
+
+@dataclass(frozen=True)
 class TridiagonalKernels:
     """Symmetric matrices that one kernel makes tridiagonal, and another one finds the eigenvalues of."""
 
@@ -101,5 +108,6 @@ MATRICES = MatrixKernels()
 RADIX_SORT = RadixSortKernels()
 SELECTION = Selection()
 PLACES = Places()
+ROWS = Rows()
 TRIDIAGONAL = TridiagonalKernels()
 BIDIAGONAL = BidiagonalKernels()

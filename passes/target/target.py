@@ -141,6 +141,8 @@ class Scatters:
     elements_per_update: int = 2
     # The dtypes in which updates of a large array are joined to their places in memory; others are sorted.
     joined_in_place: frozenset[str] = frozenset()
+    # The dtypes in which updates that are rows are joined to the rows of an array, in their order.
+    joined_by_rows: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

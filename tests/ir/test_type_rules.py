@@ -168,6 +168,18 @@ REFUSED: list[Refused] = [
         "join_places", "f32[5] f32[3] i32[3]", dict(join="maximum"), None, ShapeError,
         "join_places: 'maximum' is no atomic operation on f32[5]",
     ),
+    (
+        "join_rows", "f32[5,2] f32[3,4] i32[3]", dict(join="add"), None, ShapeError,
+        "join_rows: updates f32[3,4] at i32[3] do not fit the array f32[5,2]",
+    ),
+    (
+        "join_rows", "f32[5,2] f32[3,2] i32[4]", dict(join="add"), None, ShapeError,
+        "join_rows: updates f32[3,2] at i32[4] do not fit the array f32[5,2]",
+    ),
+    (
+        "join_rows", "f32[5,2] f32[3,2] i32[3]", dict(join="mean"), None, ShapeError,
+        "join_rows: 'mean' is none of add, multiply, minimum, maximum and set",
+    ),
     ("top_order", "f32[5]", dict(axis=0, count=6), None, ShapeError, "top_order: axis 0 of f32[5] does not have 6"),
     ("select_greatest", "f64[5]", dict(count=2, by_place=False), None, DtypeError, "numbers of at most 32 bits"),
     ("select_greatest", "f32[5]", dict(count=6, by_place=False), None, ShapeError, "no rows of 6 elements or more"),

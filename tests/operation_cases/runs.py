@@ -72,8 +72,23 @@ def _join_places() -> Iterator[Case]:
                 yield case_of("join_places", label, [array, updates, places], dict(join=join))
 
 
+def _join_rows() -> Iterator[Case]:
+    """Rows at places of which some are outside the array: lanes have one element or four."""
+    for dtype in SAMPLED_DTYPES:
+        if dtype.name not in ("f32", "i32", "u32"):
+            continue
+        for join in ("add", "multiply", "maximum", "minimum", "set"):
+            for length, count, width in ((5, 40, 3), (40, 9, 8), (3, 33, 36), (1, 2, 1)):
+                random = generator(f"join_rows{dtype}{join}{length}{count}")
+                places = random.integers(-1, length + 1, count).astype(np.int32)
+                array, updates = (sample(random, TensorType((n, width), dtype)) for n in (length, count))
+                label = f"{TensorType((length, width), dtype)}-{count}-{join}"
+                yield case_of("join_rows", label, [array, updates, places], dict(join=join))
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fold_runs": partial(_runs, "fold_runs"),
     "join_places": _join_places,
+    "join_rows": _join_rows,
     "join_runs": partial(_runs, "join_runs"),
 }

@@ -24,6 +24,7 @@ from lavax.backends.vulkan.emit.scan.kernel import emit_cumulative
 from lavax.backends.vulkan.emit.scan.lines import FOLDS
 from lavax.backends.vulkan.emit.scatter.lines import emit_scatter
 from lavax.backends.vulkan.emit.scatter.places import emit_join_places
+from lavax.backends.vulkan.emit.scatter.rows import emit_join_rows
 from lavax.backends.vulkan.emit.scatter.segments import emit_fold_runs, emit_join_runs
 from lavax.backends.vulkan.emit.sort.merge_runs import emit_merge_runs
 from lavax.backends.vulkan.emit.sort.radix_pass import emit_count_digits, emit_move_by_digit
@@ -62,6 +63,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "householder": RoutineEmitter(emit_householder),
     "jacobi": RoutineEmitter(emit_jacobi),
     "join_places": RoutineEmitter(emit_join_places),
+    "join_rows": RoutineEmitter(emit_join_rows),
     "join_runs": RoutineEmitter(emit_join_runs),
     "lu": RoutineEmitter(emit_lu),
     "merge_runs": RoutineEmitter(emit_merge_runs),

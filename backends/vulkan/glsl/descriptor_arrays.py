@@ -14,6 +14,8 @@ from lavax.passes.kernels.kernel import Kernel
 _LEAST_ELEMENTS = 1 << 12
 # Routines that do not read their results.
 _ONLY_WRITING = frozenset(("fourier_join", "fourier_spectrum", "fourier_step"))
+# Routines of which only the copy that comes before them reads the array; what they do to its copy they do by address.
+_AFTER_COPIES = frozenset(("join_places", "join_rows"))
 
 
 def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
@@ -31,9 +33,10 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
 
 
 def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:
-    if node is updated_in_place(kernel):
+    copies = kernel.graph.outputs[0].op in _AFTER_COPIES
+    if node is updated_in_place(kernel) and not copies:
         return False
-    if kernel.kind == "routine" and node in kernel.graph.outputs and node.op not in _ONLY_WRITING:
+    if kernel.kind == "routine" and node in kernel.graph.outputs and not copies and node.op not in _ONLY_WRITING:
         return False  # routines read their results
     fits = node.type.nbytes <= range_bytes // 2
     return fits and node.dtype.storage.itemsize == WORD_BYTES and node not in kernel.moving

@@ -105,9 +105,33 @@ def _evaluate_join_places(
     return result
 
 
+def _infer_join_rows(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    array, updates, places = operands
+    fits = array.rank == 2 and updates == array.with_shape((*updates.shape[:1], array.shape[1]))
+    if not fits or places != TensorType(updates.shape[:1], int32):
+        raise ShapeError(f"join_rows: updates {updates} at {places} do not fit the array {array}")
+    if attrs["join"] not in (*JOINS, "set"):
+        raise ShapeError(f"join_rows: {attrs['join']!r} is none of {', '.join(JOINS)} and set")
+    return array
+
+
+def _evaluate_join_rows(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    array, updates, places = arrays
+    result = np.array(array, dtype)
+    for update, place in zip(updates, places, strict=True):
+        if 0 <= place < len(result):
+            result[place] = _joined(attrs, result[place], update)
+    return result
+
+
 # join_places(array[n], updates[m], places[m]): the array with each update joined to the element at its place, if there
 # is one.
 define(Operation("join_places", "lowered", _infer_join_places, _evaluate_join_places, ("join",)))
+# join_rows(array[n,w], updates[m,w], places[m]): the array with each row joined, in turn, to the row at its place, if
+# there is one.
+define(Operation("join_rows", "lowered", _infer_join_rows, _evaluate_join_rows, ("join",)))
 # Operands are the updates[n,w…] of a scatter, their numbers in `order`, sorted by position, and the row-major
 # positions, places[n]; updates that are dropped have one beyond the last. A segment is the updates of one position.
 # fold_runs(updates, order, places): the first segment of each `chunk` of updates, joined in order.

@@ -29,6 +29,7 @@ from lavax.passes.build.builder import (
     pad,
     reduce,
     reshape,
+    reshaped,
     scatter,
     slice_along,
     splat,
@@ -39,7 +40,7 @@ from lavax.passes.build.builder import (
 from lavax.passes.kernels.scatter_lines import ScatterLines, lines_of
 from lavax.passes.prepare.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
 from lavax.passes.prepare.decompose.sorting import order_of_rows, uses_radix_sort
-from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS, PLACES
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS, PLACES, ROWS
 from lavax.passes.target.target import Target
 
 
@@ -58,6 +59,7 @@ class ScatterLimits:
     always_small: int = 1 << 16  # elements that the copies may have in all, however few the updates are
     enough_copies: int = 32  # lines of all copies from which on copies pay
     elements_set_per_update: int = 4  # of an array that is written anew for its updates, at most
+    least_row: int = 2  # elements of an update that is joined as a row
     most_kernels: int = 8  # that join updates to their places, one after the other
     chunk: int = 1 << 7  # updates that one invocation joins; the rest of a longer segment is folded before
 
@@ -75,6 +77,8 @@ def _scatter(node: Node, target: Target) -> Node:
     if steps <= _LIMITS.few_updates or (keys > steps and count >= _LIMITS.many_lines and steps <= MAX_LOOP_ITERATIONS):
         return node
     join = node.op.removeprefix("scatter_")
+    if _is_joined_by_rows(node, target):
+        return _by_rows(node, join)
     is_in_place = _is_joined_in_place(node, join, target)
     if join in JOINS and steps >= _LIMITS.many_updates and count < _LIMITS.many_lines:
         limits = target.scatters
@@ -101,6 +105,28 @@ def _is_joined_in_place(node: Node, join: str, target: Target) -> bool:
     return is_joined and within and array.dtype.name in dtypes
 
 
+def _is_joined_by_rows(node: Node, target: Target) -> bool:
+    """Whether each update is a row, of which lanes have neighbouring elements."""
+    array, updates, *indices = node.operands
+    axes, count = node.attrs["axes"], indices[0].type.size
+    is_row = updates.type.size >= _LIMITS.least_row * count and list(axes) == list(range(len(axes)))
+    return is_row and count <= _LIMITS.most_kernels * ROWS.most and array.dtype.name in target.scatters.joined_by_rows
+
+
+def _by_rows(node: Node, join: str) -> Node:
+    array, updates, *indices = node.operands
+    count = indices[0].type.size
+    extents = [array.shape[axis] for axis in node.attrs["axes"]]
+    places = reshape(_flat_positions(indices, extents), (count,))
+    rows = updates.type.size // count
+    lines, joined_to = reshaped(updates, (count, rows)), reshaped(array, (prod(extents), rows))
+    for start in range(0, count, ROWS.most):
+        end = min(start + ROWS.most, count)
+        part = (slice_along(operand, 0, start, end) for operand in (lines, places))
+        joined_to = build("join_rows", joined_to, *part, join=join)
+    return reshaped(joined_to, array.shape)
+
+
 def _by_places(node: Node, join: str) -> Node:
     """For sets, the number of the last update of each place is found, then all places take their updates."""
     array, updates, *indices = node.operands
@@ -108,8 +134,8 @@ def _by_places(node: Node, join: str) -> Node:
     extents = [array.shape[axis] for axis in node.attrs["axes"]]
     places = reshape(_flat_positions(indices, extents), (count,))
     if join != "set":
-        joined_to = _joined_to(reshape(array, (array.type.size,)), reshape(updates, (count,)), places, join)
-        return reshape(joined_to, array.shape)
+        joined_to = _joined_to(reshaped(array, (array.type.size,)), reshaped(updates, (count,)), places, join)
+        return reshaped(joined_to, array.shape)
     length, window = prod(extents), array.shape[len(extents) :]
     lines, held = reshape(updates, (count, *window)), reshape(array, (length, *window))
     last = _joined_to(splat(-1, index_type((length,))), iota(places.type, 0), places, "maximum")

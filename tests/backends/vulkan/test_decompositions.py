@@ -15,7 +15,7 @@ from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.types import DTYPES, bfloat16
 from lavax.passes.prepare.decompose import scatter as decompose_scatter
 from lavax.passes.prepare.pipeline import prepare
-from lavax.passes.target.kernel_limits import Places
+from lavax.passes.target.kernel_limits import Places, Rows
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with, run
 
 RANDOM = np.random.default_rng(3)
@@ -187,19 +187,24 @@ def scattered(op: str, array: np.ndarray, updates: np.ndarray, indices: Sequence
 # Shape of the array, indexed axes, number of updates, the operation that shows which way is taken.
 WAYS = [
     ((10,), (0,), (5000,), "sum"),
-    ((7, 3), (0,), (3000,), "sum"),
+    ((3, 7), (1,), (3000,), "sum"),
     ((3, 4), (0, 1), (50, 60), "sum"),
     ((100_000,), (0,), (3000,), "join_places"),
     ((100_000,), (0,), (100,), "join_places"),
     ((6,), (0,), (40,), "join_places"),
     ((6, 700), (0, 1), (80, 60), "join_places"),
-    ((100_000, 2), (0,), (3000,), "join_runs"),
-    ((100_000, 2), (0,), (100,), "join_runs"),
+    ((7, 3), (0,), (3000,), "join_rows"),
+    ((100_000, 2), (0,), (3000,), "join_rows"),
+    ((100_000, 2), (0,), (100,), "join_rows"),
+    ((30, 4, 36), (0, 1), (50, 3), "join_rows"),
+    ((50, 8, 13), (0,), (70,), "join_rows"),
+    ((2, 50_000), (1,), (3000,), "join_runs"),
+    ((2, 50_000), (1,), (100,), "join_runs"),
     ((4, 30, 3), (0, 2), (50,), "join_runs"),
-    ((6, 5000), (0,), (100,), "join_runs"),
+    ((6, 5000), (0,), (100,), "join_rows"),
     ((100_000,), (0,), (20,), "scatter_add"),
     ((2, 40, 3), (0, 2), (4, 5), "scatter_add"),
-    ((3000, 5), (0,), (2500,), "join_runs"),
+    ((5, 3000), (1,), (2500,), "join_runs"),
     ((2, 40, 60), (1, 2), (2600,), "join_runs"),
 ]
 
@@ -263,11 +268,53 @@ def test_updates_beyond_what_one_kernel_joins_go_to_several(monkeypatch: pytest.
         assert_agrees(program, [array, updates, index])
 
 
-def test_the_last_of_several_updates_is_set() -> None:
-    array, updates = RANDOM.normal(size=(2, 300, 3)).astype(np.float32)
+@pytest.mark.parametrize("width", [3, 16, 64, 200])
+def test_rows_are_joined_in_their_order(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit by bit what the sums in turn are, of float32, also over several kernels."""
+    monkeypatch.setattr(decompose_scatter, "ROWS", Rows(most=400))
+    array, updates = (RANDOM.normal(size=(n, width)).astype(np.float32) for n in (90, 1000))
+    updates[::50], updates[1::50], updates[2::50, 0] = np.inf, -0.0, np.nan
+    index = RANDOM.integers(-2, 92, 1000).astype(np.int32)
+    for op in ("add", "maximum", "set"):
+        program = scattered(op, array, updates, [index], (0,))
+        assert [node.op for node in prepare(program, backend().target).nodes].count("join_rows") == 3
+        expected = array.copy()
+        for place, update in zip(index, updates, strict=True):
+            if 0 <= place < 90:
+                held = expected[place]
+                with np.errstate(invalid="ignore"):
+                    sums = {"add": held + update, "maximum": np.maximum(held, update), "set": update}
+                expected[place] = sums[op]
+        np.testing.assert_array_equal(run(program, [array, updates, index])[0], expected)
+
+
+def test_gradients_of_rows_that_are_taken_and_added() -> None:
+    """Of embeddings, in the middle of a graph: their gradient is a scatter of rows, that of a scatter a gather."""
+    table, weights = (RANDOM.normal(size=shape) for shape in ((50, 12), (300, 12)))
+    places = RANDOM.integers(-50, 50, 300).astype(np.int32)
+
+    def loss(table: Any, added: Any) -> Any:
+        taken = lnp.sin(table)[places]
+        sums = lnp.zeros((50, 12)).at[places].add(lnp.cos(added) * taken)
+        return 1.5 * lnp.sum(weights.astype(np.float32)[:50] * sums)
+
+    gradients = lx.compile(lx.grad(loss, argnums=(0, 1)))
+    given = (table.astype(np.float32), weights.astype(np.float32))
+    assert "join_rows" in gradients.lower(*given).as_text("prepare")
+    by_table, by_added = (np.asarray(gradient) for gradient in gradients(*given))
+    at, scale = places % 50, 1.5 * weights[:50]
+    expected = np.zeros((50, 12))
+    np.add.at(expected, at, scale[at] * np.cos(weights))
+    np.testing.assert_allclose(by_table, expected * np.cos(table), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(by_added, -scale[at] * np.sin(weights) * np.sin(table)[at], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("window", "way"), [((), "join_places"), ((3,), "join_rows")])
+def test_the_last_of_several_updates_is_set(window: tuple[int, ...], way: str) -> None:
+    array, updates = RANDOM.normal(size=(2, 300, *window)).astype(np.float32)
     index = RANDOM.integers(-2, 40, 300).astype(np.int32)
     program = scattered("set", array, updates, [index], (0,))
-    assert "join_places" in operations(program)
+    assert way in operations(program)
     expected = array.copy()
     for place, update in zip(index, updates, strict=True):
         if 0 <= place < 300:

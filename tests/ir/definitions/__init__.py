@@ -20,7 +20,7 @@ from tests.ir.definitions.elementwise import (
     shift_right_logical,
     threefry,
 )
-from tests.ir.definitions.indexing import fold_runs, gather, join_places, join_runs, scatter
+from tests.ir.definitions.indexing import fold_runs, gather, join_places, join_rows, join_runs, scatter
 from tests.ir.definitions.movement import broadcast, concatenate, flip, pad, reshape, slice_, transpose
 from tests.ir.definitions.reductions import FOLDS, folded, position
 from tests.ir.definitions.routines import (
@@ -93,6 +93,7 @@ DEFINITIONS: dict[str, Definition] = {
     "move_by_digit": move_by_digit,
     "fold_runs": fold_runs,
     "join_places": join_places,
+    "join_rows": join_rows,
     "join_runs": join_runs,
     "dot": dot,
     "conv": conv,

@@ -58,6 +58,12 @@ def join_runs(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: Tens
     return joined_in_turn(array[place].item(), run, attrs["join"])
 
 
+def join_rows(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    array, updates, at = arrays
+    hits = [update[place[1]].item() for update, target in zip(updates, at, strict=True) if target == place[0]]
+    return joined_in_turn(array[place].item(), hits, attrs["join"])
+
+
 def join_places(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     array, updates, at = arrays
     hits = [update.item() for update, target in zip(updates, at, strict=True) if target == place[0]]
