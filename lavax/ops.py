@@ -28,7 +28,7 @@ def _segments(name: str, method: str, data: ArrayLike, ids: ArrayLike, count: in
     if count < 0:
         raise shape_error(f"ops.{name}: num_segments must not be negative, got {count}")
     held = rows.type.dtype
-    empty = BY_JOIN[_JOINS[method]].identity(held)
+    empty = BY_JOIN[_JOINS[method]].identity(held.part if method in ("max", "min") else held)
     start = constant(empty, rows.type.with_shape((count, *rows.shape[numbers.ndim :])))
     if not count or not rows.size:
         return start

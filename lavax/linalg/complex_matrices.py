@@ -14,6 +14,7 @@ import numpy as np
 from lavax.ir.types import int32
 from lavax.linalg.host_routines import on_host
 from lavax.linalg.matrices import unit_matrices
+from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy.arrays.complex_parts import conj, imag, real
 from lavax.numpy.arrays.creation import full, iota
@@ -21,7 +22,7 @@ from lavax.numpy.arrays.joining import concatenate, stack
 from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
 from lavax.numpy.arrays.matrices import diagonal
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, sign, subtract
-from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, where
+from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, logical_and, where
 from lavax.numpy.elementwise.exponential import log
 from lavax.numpy.products.linear_algebra import matmul
 from lavax.numpy.reductions.reductions import argmax, prod
@@ -77,32 +78,47 @@ def with_positive_diagonal(q: Value, r: Value) -> tuple[Value, Value]:
     return multiply(q, expand_dims(signs, -2)), multiply(r, expand_dims(signs, -1))
 
 
-def _pivots(value: Value) -> Value:
-    """Numbers [..., n] whose product is the determinant of c[..., n, n], by elimination with partial pivoting."""
-    size = value.shape[-1]
-    place = iota(value.type.with_dtype(int32).with_shape((size,)), 0)
+def eliminated(value: Value) -> tuple[Value, Value, Value]:
+    """L and U packed into c[..., m, n], m ≥ n, the order [..., m] of its rows in L·U, and the parity [..., 1] of that.
 
-    def step(k: Any, state: tuple[Value, Value]) -> tuple[Value, Value]:
-        matrix, found = state
-        column = _at(matrix, k, place, -1)
-        chosen = argmax(where(greater_equal(place, k), abs(column), -1.0), -1, keepdims=True)
-        is_chosen, is_current = equal(place, chosen), equal(place, k)
+    Pivots have the largest sum of the sizes of both parts, as LAPACK's.
+    """
+    rows, columns = value.shape[-2:]
+    row, column = (iota(value.type.with_dtype(int32).with_shape((size,)), 0) for size in (rows, columns))
+
+    def step(k: Any, state: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
+        matrix, order, parity = state
+        entries = _at(matrix, k, column, -1)
+        sizes = add(abs(real(entries)), abs(imag(entries)))
+        chosen = argmax(where(greater_equal(row, k), sizes, -1.0), -1, keepdims=True)
+        is_chosen, is_current = equal(row, chosen), equal(row, k)
         pivot_row = sum_over(where(expand_dims(is_chosen, -1), matrix, 0), -2, keepdims=True)
-        own_row = expand_dims(_at(matrix, k, place, -2), -2)
+        own_row = expand_dims(_at(matrix, k, row, -2), -2)
         matrix = where(expand_dims(is_chosen, -1), own_row, matrix)
         matrix = where(expand_dims(is_current, -1), pivot_row, matrix)
-        pivot = expand_dims(_at(reshaped(pivot_row, column.shape), k, place, -1), -1)
+        place = sum_over(where(is_chosen, order, 0), -1, keepdims=True)
+        own_place = sum_over(where(is_current, order, 0), -1, keepdims=True)
+        order = where(is_current, place, where(is_chosen, own_place, order))
+        pivot = expand_dims(_at(reshaped(pivot_row, (*value.shape[:-2], columns)), k, column, -1), -1)
         is_zero = equal(pivot, 0)
-        factors = divide(_at(matrix, k, place, -1), where(is_zero, 1, pivot))
-        factors = where(greater(place, k), factors, 0)
-        matrix = subtract(matrix, multiply(expand_dims(factors, -1), pivot_row))
-        swapped = equal(chosen, k)
-        found = where(is_current, where(swapped, pivot, negative(pivot)), found)
-        return matrix, found
+        factors = expand_dims(divide(_at(matrix, k, column, -1), where(is_zero, 1, pivot)), -1)
+        below = expand_dims(greater(row, k), -1)
+        rest = subtract(matrix, multiply(factors, pivot_row))
+        matrix = where(logical_and(below, greater(column, k)), rest, matrix)
+        matrix = where(logical_and(below, equal(column, k)), factors, matrix)
+        return matrix, order, where(equal(chosen, k), parity, negative(parity))
 
-    start = full(value.shape[:-1], 1, value.type.dtype)
-    pivots: Value = fori_loop(0, size, step, (value, start))[1]
-    return pivots
+    places = broadcast_to(row, (*value.shape[:-2], rows))
+    parity = full((*value.shape[:-2], 1), 1, value.type.dtype.part)
+    found: tuple[Value, Value, Value] = fori_loop(0, columns, step, (value, places, parity))
+    return found
+
+
+def _pivots(value: Value) -> Value:
+    """Numbers [..., n] whose product is the determinant of c[..., n, n]."""
+    factors, _, parity = eliminated(value)
+    place = iota(value.type.with_dtype(int32).with_shape((value.shape[-1],)), 0)
+    return multiply(diagonal(factors, 0, -2, -1), where(equal(place, 0), parity, 1))
 
 
 @custom_jvp

@@ -45,6 +45,12 @@ def test_against_jax(name: str) -> None:
     np.testing.assert_allclose(np.asarray(lx.grad(lambda x: loss(lx, lnp, x))(data)), wanted, rtol=1e-5)
 
 
+def test_extrema_of_complex_numbers() -> None:
+    data, ids = np.array([1 + 2j, 3 + 1j, 3 - 1j], np.complex64), np.array([0, 1, 1])
+    assert np.asarray(lx.ops.segment_max(data, ids, 3)).tolist() == [1 + 2j, 3 + 1j, complex(-np.inf, 0)]
+    assert np.asarray(lx.ops.segment_min(data, ids, 3)).tolist() == [1 + 2j, 3 - 1j, complex(np.inf, 0)]
+
+
 def test_sums_without_a_number_of_segments() -> None:
     assert np.asarray(lx.ops.segment_sum(np.arange(5.0), np.array([0, 0, 1, 1, 2]))).tolist() == [1, 5, 4]
     assert np.asarray(lx.ops.segment_max(np.array([3, 1]), np.array([1, 1]), 2)).tolist() == [-(2**31), 3]

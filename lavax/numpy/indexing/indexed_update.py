@@ -20,6 +20,7 @@ from lavax.numpy.elementwise.arithmetic import divide, negative
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.powers import power
 from lavax.numpy.indexing.advanced_indexing import AxisPositions
+from lavax.numpy.indexing.complex_extrema import lexicographic
 from lavax.numpy.indexing.index_modes import Mode, check_mode, filling, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing.indexing import (
     AxisRange,
@@ -142,8 +143,11 @@ class Place:
         unique_indices: bool = False,
         mode: Mode = None,
     ) -> Value:
-        """With `values` where they are smaller; NaN where either is."""
-        return _updated_in_mode(self, "minimum", values, mode)
+        """With `values` where they are smaller; NaN where either is.
+
+        Complex numbers are ordered by their real parts, equal ones by the imaginary parts.
+        """
+        return _extremum(self, "min", values, mode)
 
     def max(
         self,
@@ -153,8 +157,8 @@ class Place:
         unique_indices: bool = False,
         mode: Mode = None,
     ) -> Value:
-        """With `values` where they are greater; NaN where either is."""
-        return _updated_in_mode(self, "maximum", values, mode)
+        """With `values` where they are greater; NaN where either is. Complex numbers are ordered as in `min`."""
+        return _extremum(self, "max", values, mode)
 
     def apply(
         self,
@@ -186,6 +190,29 @@ class Place:
         if leaves_out(mode):
             return index(*with_margin(self.array, self.key, filling(self.array.type.dtype, fill_value)))
         return index(self.array, held_inside(self.key, self.array.type) if mode == "clip" else self.key)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The places of a key, for arrays of any dtype."""
+
+    key: Any
+    join: str
+    mode: Mode
+
+    def read(self, array: Value) -> Value:
+        return Place(array, self.key).get(mode=self.mode)
+
+    def joined(self, array: Value, values: Value) -> Value:
+        return _updated_in_mode(Place(array, self.key), self.join, values, self.mode)
+
+
+def _extremum(place: Place, name: str, values: ArrayLike, mode: Mode) -> Value:
+    join = {"min": "minimum", "max": "maximum"}[name]
+    if not place.array.type.dtype.is_complex:
+        return _updated_in_mode(place, join, values, mode)
+    check_mode(name, mode)
+    return lexicographic(place.array, values, greatest=name == "max", places=_Places(place.key, join, mode))
 
 
 def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> Value:

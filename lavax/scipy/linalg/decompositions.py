@@ -8,7 +8,8 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax import linalg
-from lavax.linalg.complex_matrices import adjoint
+from lavax.linalg.complex_elimination import complex_factors
+from lavax.linalg.complex_matrices import adjoint, eliminated
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -38,6 +39,9 @@ def cho_factor(
 def _factored(value: Value) -> tuple[Value, Value]:
     """L and U packed into the shape of `value` [..., m, n], and the rows of `value` in their order: a[order] = L·U."""
     m, n = value.shape[-2:]
+    if m == n and value.type.dtype.is_complex:
+        complex_part, places = complex_factors(value)
+        return complex_part, lnp.astype(places, "int32")
     if m == n:
         parts = Parts("lu", value)
         return parts["factors"], lnp.astype(parts["permutation"], "int32")
@@ -52,7 +56,9 @@ def _factored(value: Value) -> tuple[Value, Value]:
 def _factored_tall(value: Value) -> tuple[Value, Value]:
     """The pivots are found first; then the rows in their order are a square matrix above, and L·U below."""
     n = value.shape[-1]
-    order = lnp.astype(Parts("lu", stop_gradient(value))["permutation"], "int32")
+    fixed = stop_gradient(value)
+    found = eliminated(fixed)[1] if value.type.dtype.is_complex else Parts("lu", fixed)["permutation"]
+    order = lnp.astype(found, "int32")
     rows = lnp.take_along_axis(value, order[..., None], axis=-2)
     above, _ = _factored(rows[..., :n, :])
     below = linalg.solve_triangular(above, lnp.matrix_transpose(rows[..., n:, :]), trans=1)
@@ -78,7 +84,7 @@ def lu(
     factors, order = _factored(value)
     lower, upper = _triangles(factors)
     rows = lnp.arange(value.shape[-2])
-    places = lnp.astype(rows[:, None] == order[..., None, :], value.dtype)
+    places = lnp.astype(rows[:, None] == order[..., None, :], lnp.real(value).dtype)
     return (lnp.matmul(places, lower), upper) if permute_l else (places, lower, upper)
 
 

@@ -96,7 +96,7 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Value:
-    """x of a·x = b, from `lu_factor(a)`, or of aᵀ·x = b with `trans` 1 or 2.
+    """x of a·x = b, from `lu_factor(a)`, or of aᵀ·x = b with `trans` 1, of aᴴ·x = b with 2.
 
     `b` is [..., n, k] or one vector [n]. Raises ShapeError if it does not fit, ValueError for another `trans`.
     """
@@ -115,8 +115,8 @@ def lu_solve(
     columns = lnp.broadcast_to(columns, (*stack, *columns.shape[-2:]))
     places = lnp.broadcast_to(order, (*stack, n))[..., None]
     if trans:
-        half = linalg.solve_triangular(factors, columns, trans=1)
-        turned = linalg.solve_triangular(factors, half, trans=1, lower=True, unit_diagonal=True)
+        half = linalg.solve_triangular(factors, columns, trans=trans)
+        turned = linalg.solve_triangular(factors, half, trans=trans, lower=True, unit_diagonal=True)
         found = lnp.take_along_axis(turned, lnp.argsort(places, axis=-2), axis=-2)
     else:
         half = linalg.solve_triangular(

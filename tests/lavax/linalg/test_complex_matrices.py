@@ -61,6 +61,39 @@ def test_cholesky_factors() -> None:
     close(linalg.cholesky(DEFINITE, upper=True), adjoint(np.linalg.cholesky(DEFINITE)))
 
 
+@pytest.mark.parametrize("matrix", [BATCH, TALL, WIDE, A[:1, :1]], ids=["square", "tall", "wide", "one"])
+def test_elimination(matrix: np.ndarray) -> None:
+    places, lower, upper = functions.lu(matrix)
+    assert places.dtype == np.float32
+    close(np.asarray(places) @ np.asarray(lower) @ np.asarray(upper), matrix)
+    factors, swaps = functions.lu_factor(matrix)
+    for number, one in enumerate(np.reshape(matrix, (-1, *matrix.shape[-2:]))):
+        wanted, pivots = scipy.linalg.lu_factor(one)
+        close(np.reshape(factors, (-1, *matrix.shape[-2:]))[number], wanted)
+        assert np.reshape(swaps, (-1, pivots.shape[0]))[number].tolist() == pivots.tolist()
+
+
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_systems_by_elimination(trans: int) -> None:
+    turned = (BATCH, BATCH.swapaxes(-1, -2), adjoint(BATCH))[trans]
+    close(functions.lu_solve(functions.lu_factor(BATCH), RIGHT, trans), np.linalg.solve(turned, RIGHT))
+
+
+@pytest.mark.parametrize("matrix", [BATCH[0], TALL, WIDE], ids=["square", "tall", "wide"])
+def test_gradients_of_elimination_against_jax(matrix: np.ndarray) -> None:
+    jax = pytest.importorskip("jax", reason="compares with JAX")
+    kept = min(matrix.shape)
+    weights = (matrix[:, :kept] * 1j, matrix[:kept].conj())
+
+    def loss(module: Any, numpy: Any, x: Any) -> Any:
+        _, *triangles = module.scipy.linalg.lu(numpy.sin(x))
+        return 3 * sum(numpy.sum(numpy.imag(w * t * t)) for w, t in zip(weights, triangles, strict=True))
+
+    wanted = np.asarray(jax.grad(lambda x: loss(jax, jax.numpy, x))(matrix))
+    found = np.asarray(lx.grad(lambda x: loss(lx, lnp, x))(matrix))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize("matrix", [BATCH, TALL, WIDE], ids=["square", "tall", "wide"])
 def test_orthonormal_columns_and_a_triangle(matrix: np.ndarray) -> None:
     q, r = map(np.asarray, linalg.qr(matrix))

@@ -153,3 +153,25 @@ def test_any_key_reads_and_writes_as_numpy_does(key: tuple[Any, ...]) -> None:
     np.add.at(expected, key, updates)
     found: Callable[..., Any] = lnp.asarray(x).at[key].set(updates).at[key].add
     np.testing.assert_allclose(np.asarray(found(updates)), expected, rtol=1e-5, atol=1e-5)
+
+
+COMPLEX = np.array([1 + 2j, 3 + 1j, 3 - 1j, np.nan], np.complex64)
+COMPLEX_UPDATES = np.array([1 + 5j, 3 + 2j, 3 - 9j, 2 + 100j, 0.5 + 7j], np.complex64)
+
+
+@pytest.mark.parametrize(("name", "ufunc"), [("max", np.maximum), ("min", np.minimum)])
+def test_complex_numbers_are_ordered_by_their_real_parts_first(name: str, ufunc: np.ufunc) -> None:
+    places, wanted = np.array([0, 1, 1, 2, 0]), COMPLEX.copy()
+    ufunc.at(wanted, places, COMPLEX_UPDATES)
+    at = lnp.asarray(COMPLEX).at
+    np.testing.assert_array_equal(np.asarray(getattr(at[places], name)(COMPLEX_UPDATES)), wanted)
+    compiled = lx.compile(lambda x, i, u: getattr(x.at[i], name)(u))
+    np.testing.assert_array_equal(np.asarray(compiled(COMPLEX, places, COMPLEX_UPDATES)), wanted)
+    wanted = COMPLEX.copy()
+    wanted[1:3] = ufunc(wanted[1:3], 3)
+    for key in (slice(1, 3), COMPLEX.real > 2):
+        np.testing.assert_array_equal(np.asarray(getattr(at[key], name)(3.0)), wanted)
+    outside = np.asarray(getattr(at[np.array([0, 7])], name)(COMPLEX_UPDATES[:2], mode="drop"))
+    np.testing.assert_array_equal(outside[1:], COMPLEX[1:])
+    bad = np.asarray(getattr(at[0], name)(complex(5, np.nan)))
+    assert np.isnan(bad[0].real) and np.isnan(bad[0].imag) and bad[1] == COMPLEX[1]
