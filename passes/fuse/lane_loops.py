@@ -219,9 +219,9 @@ def operations_of(node: Node) -> int:
     return int(turns * _turn(node, _is_float)[1] * prod(shape_of_lanes(node) or ()))
 
 
-def iterations_of(node: Node) -> int:
-    """Iterations of loops that a lane makes in all turns of a scan that runs lane by lane."""
-    return int(node.attrs["length"] * _turn(node)[0])
+def iterations_of(node: Node, turns: int) -> int:
+    """Iterations of loops that a lane makes in so many turns of a loop that runs lane by lane."""
+    return turns * _turn(node)[0]
 
 
 def _has_bounded_turns(node: Node) -> bool:

@@ -26,7 +26,6 @@ from lavax.passes.kernels.index import variable
 from lavax.passes.kernels.kernel import Domain, Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.schedule.merge import merge_key
-from lavax.passes.schedule.unread_carries import operands_of, places_of, read_carries, with_carries
 
 _COUNTER = TensorType((), int32)
 
@@ -63,7 +62,6 @@ class ControlFlow:
 def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare) -> LoweredControlFlow:
     """The commands of a branch or loop. `prepare` rewrites a body as kernels take it."""
     lowered = LoweredControlFlow()
-    flow = _without_unread_carries(flow)
     prepared = flow.node if shape_of_lanes(flow.node) is None else prepared_within(flow.node, prepare)
     lanes = lanes_of(prepared) if prepared is not flow.node else None
     if lanes is None:
@@ -72,14 +70,6 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare)
         _LANES[flow.node.op](replace(flow, node=prepared), lanes, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))
     return lowered
-
-
-def _without_unread_carries(flow: ControlFlow) -> ControlFlow:
-    if flow.node.op == "switch":
-        return flow
-    kept = read_carries(flow.node, flow.results)
-    results, operands = places_of(flow.node, kept, flow.results), operands_of(flow.node, kept, flow.operands)
-    return replace(flow, node=with_carries(flow.node, kept), operands=operands, results=results)
 
 
 def _result(flow: ControlFlow, position: int, lowered: LoweredControlFlow) -> str:
@@ -142,13 +132,11 @@ def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlF
     attrs = flow.node.attrs
     carries, sequences, length = attrs["carries"], attrs["sequences"], attrs["length"]
     carried = [_result(flow, position, lowered) for position in range(carries)]
-    read = [position for position in range(carries, len(flow.types)) if position in flow.results]
-    stacked = [flow.results[position] for position in read]
-    body = _without_unread(attrs["body"], [*range(carries), *read])
+    body, stacked = attrs["body"], [flow.results[position] for position in range(carries, len(flow.types))]
     lowered.commands += _begin(flow, carried)
     if length == 0:
         return
-    counter, moves = f"{flow.prefix}counter", sequences > 0 or len(read) > 0
+    counter, moves = f"{flow.prefix}counter", sequences > 0 or len(stacked) > 0
     first, step = (length - 1, -1) if attrs["reverse"] else (0, 1)
     if moves:
         lowered.sizes[counter] = _COUNTER.nbytes
@@ -169,11 +157,6 @@ def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlF
         iteration.append(_step(f"{flow.prefix}next", _increment(step), (counter,), (counter,)))
     commands = after_barrier([*held, *after_barrier(iteration)])
     lowered.commands += [Repeat(length, commands)] if commands else []
-
-
-def _without_unread(body: Graph, read: Sequence[int]) -> Graph:
-    """The body with its outputs at these positions: rows that nobody reads are not stacked."""
-    return body if len(read) == len(body.outputs) else graph_of(body.inputs, [body.outputs[p] for p in read])
 
 
 def _hold_cases(

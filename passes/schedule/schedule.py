@@ -23,6 +23,7 @@ from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
 from lavax.passes.schedule.sizes import refuse_too_large, refuse_uncountable
+from lavax.passes.schedule.unread_carries import without_unread
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 
@@ -56,6 +57,7 @@ def schedule(
     position) allows an output to take over the memory of that input only. The bodies of branches and loops are
     prepared for `target` too.
     """
+    graph = without_unread(graph)
     pieces = _pieces(graph, target, pairs or {})
     if target.fusion.operations_per_byte:
         graph, pieces = _with_less_memory(graph, pieces, target, pairs or {})

@@ -1,11 +1,12 @@
-"""Loops without what they carry for nobody: an index that no turn and no result needs takes a kernel in each turn."""
+"""Loops without what they carry or stack for nobody, such as an index that takes a kernel in each turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from lavax.ir.graph import Graph, Node, graph_of, make_node, topological
+from lavax.ir.graph import Graph, Node, graph_of, make_node, topological, with_operands
 from lavax.ir.types import TupleType
 
 _Any = TypeVar("_Any")
@@ -30,39 +31,78 @@ def read_carries(node: Node, results: Iterable[int]) -> list[int]:
         live = more
 
 
-def with_carries(node: Node, kept: Sequence[int]) -> Node:
-    """The loop with those of its carried values alone."""
-    carries, body = _carries(node), node.attrs["body"]
+@dataclass(frozen=True)
+class _Read:
+    """A loop with what is read alone, the positions of its operands and of its results in the loop as it was."""
+
+    node: Node
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+def without_unread(graph: Graph) -> Graph:
+    """The graph whose loops carry and stack only what is read, without what was computed for the rest."""
+    reads = _reads(graph)
+    if all(len(read.results) == len(loop.attrs["body"].outputs) for loop, read in reads.items()):
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        operands = node.operands
+        if node in reads:
+            read = reads[node]
+            kept = tuple(found[operands[position]] for position in read.operands)
+            found[node] = with_operands(read.node, kept)
+        elif node.op == "item" and operands[0] in reads:
+            places = {position: place for place, position in enumerate(reads[operands[0]].results)}
+            if node.attrs["index"] in places:
+                place = places[node.attrs["index"]]
+                found[node] = make_node("item", (found[operands[0]],), {"index": place}, node.type, node.location)
+        elif all(operand in found for operand in operands):
+            found[node] = with_operands(node, tuple(found[operand] for operand in operands))
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _reads(graph: Graph) -> dict[Node, _Read]:
+    """What is read of the graph's loops, from the last one to the first."""
+    reads: dict[Node, _Read] = {}
+    needed = set(graph.outputs)
+    items: dict[Node, set[int]] = {}
+    for node in reversed(graph.nodes):
+        if node not in needed:
+            continue
+        if node.op in ("scan", "while"):
+            reads[node] = read = _read(node, items.get(node, ()))
+            needed.update(node.operands[position] for position in read.operands)
+            continue
+        if node.op == "item":
+            items.setdefault(node.operands[0], set()).add(node.attrs["index"])
+        needed.update(node.operands)
+    return reads
+
+
+def _read(node: Node, results: Collection[int]) -> _Read:
+    """The loop with those of its carried and stacked values alone that its results at these positions need."""
+    carries, body, kept = _carries(node), node.attrs["body"], read_carries(node, results)
+    places = (*kept, *(position for position in range(carries, len(body.outputs)) if position in results))
+    given = (*kept, *range(carries, len(node.operands)))
     attrs = dict(node.attrs)
-    attrs["body"] = graph_of(_kept(body.inputs, kept, carries), _kept(body.outputs, kept, carries))
+    attrs["body"] = graph_of(_at(body.inputs, given), _at(body.outputs, places))
     if node.op == "while":
         asked = node.attrs["condition"]
-        attrs["condition"] = graph_of(_kept(asked.inputs, kept, carries), asked.outputs)
+        attrs["condition"] = graph_of(_at(asked.inputs, given), asked.outputs)
     else:
         attrs["carries"] = len(kept)
     assert isinstance(node.type, TupleType)
-    parts = _kept(node.type.parts, kept, carries)
-    operands = _kept(node.operands, kept, carries)
-    return make_node(node.op, operands, attrs, TupleType(node.type.shape, node.type.dtype, parts), node.location)
-
-
-def places_of(node: Node, kept: Sequence[int], results: Mapping[int, str]) -> dict[int, str]:
-    """The names of results, by their positions among those of the loop that carries the kept values alone."""
-    places = _kept(tuple(range(len(node.attrs["body"].outputs))), kept, _carries(node))
-    return {place: results[position] for place, position in enumerate(places) if position in results}
-
-
-def operands_of(node: Node, kept: Sequence[int], operands: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of its operands."""
-    return _kept(operands, kept, _carries(node))
+    type = TupleType(node.type.shape, node.type.dtype, _at(node.type.parts, places))
+    return _Read(make_node(node.op, _at(node.operands, given), attrs, type, node.location), given, places)
 
 
 def _carries(node: Node) -> int:
     return int(node.attrs["carries"]) if node.op == "scan" else len(node.attrs["body"].outputs)
 
 
-def _kept(values: Sequence[_Any], kept: Sequence[int], carries: int) -> tuple[_Any, ...]:
-    return (*(values[position] for position in kept), *values[carries:])
+def _at(values: Sequence[_Any], positions: Sequence[int]) -> tuple[_Any, ...]:
+    return tuple(values[position] for position in positions)
 
 
 def _inputs_of(graph: Graph, roots: Sequence[Node], carries: int) -> set[int]:

@@ -1,8 +1,9 @@
 """Random typed programs over all operations, under transformations: each is made by its number alone."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -48,13 +49,13 @@ def _weighted() -> dict[str, list[str]]:
 
 _FAMILIES = _weighted()
 _ALL_WEIGHTS = {**_WEIGHTS, "arithmetic": 6, "complex": 3, "source": 1}
-_FAMILY_WEIGHTS = np.array([_ALL_WEIGHTS[family] for family in _FAMILIES], float)
+_MOSTLY_REGIONS = _ALL_WEIGHTS | {"region": 25}  # of some programs: loops beside and within each other
 
 
-def any_operation(source: Source) -> Node:
+def any_operation(source: Source, weights: Mapping[str, int] = _ALL_WEIGHTS) -> Node:
     """A value of an operation that is drawn by the weights."""
-    weights = _FAMILY_WEIGHTS / _FAMILY_WEIGHTS.sum()
-    family = list(_FAMILIES)[int(source.random.choice(len(_FAMILIES), p=weights))]
+    each = np.array([weights[family] for family in _FAMILIES], float)
+    family = list(_FAMILIES)[int(source.random.choice(len(_FAMILIES), p=each / each.sum()))]
     return GENERATORS[source.one_of(_FAMILIES[family])](source)
 
 
@@ -73,7 +74,8 @@ class Program:
 
 
 def _base(random: np.random.Generator) -> tuple[Graph, list[np.ndarray]]:
-    source = Source(random, any_operation=any_operation)
+    weights = _MOSTLY_REGIONS if random.random() < 0.25 else _ALL_WEIGHTS
+    source = Source(random, any_operation=partial(any_operation, weights=weights))
     wide = source.chance(0.15)
     dtypes = [float32, *(dtype_of(random, wide) for _ in range(source.number(1, 4)))]
     if source.chance(0.5):

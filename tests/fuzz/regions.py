@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from lavax.ir import Graph, Node, TensorType, int32
 from lavax.ir.graph import graph_of, input_node
@@ -10,12 +11,14 @@ from lavax.passes.build import builder
 from lavax.passes.build.builder import build
 from lavax.passes.build.control_flow import control_flow, item
 from lavax.passes.differentiate import jvp, vjp
-from tests.fuzz.draw import ALL, NotDrawnError, Runs, Source
+from tests.fuzz.draw import ALL, NUMBERS, NotDrawnError, Runs, Source
+from tests.fuzz.noise import IllConditionedError
 
 Generator = Callable[[Source], Node]
 _DEEPEST = 2
 _TURN = TensorType((), int32)
 _MOST_TURNS = 5
+CARRIED = (*NUMBERS, *NUMBERS, "bool", "complex")
 
 
 def _within(source: Source, given: Sequence[tuple[TensorType, Runs]], steps: int) -> tuple[list[Node], Source]:
@@ -35,6 +38,8 @@ def _held(source: Source, x: Node) -> Node:
     """What a loop carries stays within a few units."""
     if x.dtype.is_float:
         return builder.multiply(build("tanh", x), builder.splat(2.0, x.type))
+    if x.dtype.is_complex:
+        return builder.multiply(x, builder.splat(0.5, x.type))
     return x
 
 
@@ -42,52 +47,94 @@ def _known(source: Source, nodes: Sequence[Node]) -> list[tuple[TensorType, Runs
     return [(node.type, source.evaluated(node)) for node in nodes]
 
 
-def _carried_and_constant(source: Source) -> tuple[Node, Node]:
-    """What a loop carries, and what it reads besides."""
-    return source.pick(("float", "int", "uint")), source.pick(ALL)
-
-
 def _switch(source: Source) -> Node:
-    x, y = _carried_and_constant(source)
-    branches = []
-    for _ in range(source.number(1, 4)):
-        inputs, inner = _within(source, _known(source, [x, y]), source.number(0, 4))
-        branches.append(graph_of(inputs, [inner.like(inputs[0])]))
-    return item(control_flow("switch", (source.small_integer(), x, y), [x.type], branches=tuple(branches)), 0)
+    given = _picked(source, NUMBERS, 1, 3) + _picked(source, ALL, 0, 2)
+    kept = source.number(1, 3)
+    branches, results = [], list(given[:1])
+    for number in range(source.number(1, 4)):
+        inputs, inner = _within(source, _known(source, given), source.number(0, 4))
+        if number == 0:
+            results += [inner.choose(inner.values) for _ in range(kept - 1)]
+        branches.append(graph_of(inputs, [_after(inner, node) for node in results]))
+    types = [node.type for node in results]
+    whole = control_flow("switch", (source.small_integer(), *given), types, branches=tuple(branches))
+    return _one_of_several(source, whole, range(kept))
+
+
+def _picked(source: Source, kinds: Sequence[str], least: int, most: int) -> list[Node]:
+    return [source.pick(kinds) for _ in range(source.number(least, most))]
+
+
+def _after(inner: Source, before: Node) -> Node:
+    """What a turn makes of what it carries: mostly a new value, else another that is carried, or the same."""
+    same = [node for node in inner.values if node.type == before.type]
+    if same and inner.chance(0.25):
+        return inner.choose(same[::-1])
+    return _held(inner, inner.like(before))
+
+
+def _one_of_several(source: Source, whole: Node, positions: Sequence[int]) -> Node:
+    """One result; others may become values, too, for one to read beside the other."""
+    chosen = source.one_of(positions)
+    for position in positions:
+        if position != chosen and source.chance(0.5):
+            with suppress(NotDrawnError, IllConditionedError):
+                source.add(item(whole, position))
+    return item(whole, chosen)
 
 
 def _while(source: Source) -> Node:
-    """Of the form of a fori_loop: the number of turns hangs on a value."""
-    x, y = _carried_and_constant(source)
+    """Of the form of a fori_loop: the number of turns hangs on a value. Another value that is carried may end it."""
+    carried, constant = _picked(source, CARRIED, 1, 4), _picked(source, ALL, 0, 3)
     first = source.small_integer()
-    inputs, inner = _within(source, _known(source, [first, x, y]), source.number(0, 4))
+    given = [first, *carried, *constant]
+    inputs, inner = _within(source, _known(source, given), source.number(0, 4))
     after = builder.add(inputs[0], builder.splat(1, _TURN))
-    body = graph_of(inputs, [after, _held(inner, inner.like(inputs[1]))])
+    body = graph_of(inputs, [after, *(_after(inner, node) for node in inputs[1 : 1 + len(carried)])])
     asked = [input_node(node.name, node.type) for node in inputs]
-    condition = graph_of(asked, [build("less", asked[0], builder.splat(source.number(0, _MOST_TURNS), _TURN))])
-    return item(control_flow("while", (first, x, y), [_TURN, x.type], condition=condition, body=body), 1)
+    goes_on = build("less", asked[0], builder.splat(source.number(0, _MOST_TURNS), _TURN))
+    also = [node for node in asked[1:] if node.dtype.is_float and node.type.size]
+    if also and source.chance(0.3):
+        low = builder.reduce("min", also[0], range(also[0].type.rank))
+        goes_on = build("and", goes_on, build("less", low, builder.splat(1.3, low.type)))
+    condition = graph_of(asked, [goes_on])
+    types = [_TURN, *(node.type for node in carried)]
+    return _one_of_several(
+        source, control_flow("while", given, types, condition=condition, body=body), range(len(types))
+    )
+
+
+def _sequences(source: Source) -> tuple[list[Node], int]:
+    """Up to three arrays of one length, or none and a length."""
+    arrays = [node for node in source.values if node.type.rank and node.shape[0] <= 17]
+    if not arrays or source.chance(0.2):
+        return [], source.number(0, _MOST_TURNS)
+    first = source.choose(arrays)
+    others = [node for node in arrays if node.shape[0] == first.shape[0]]
+    over = [first, *(source.choose(others) for _ in range(source.one_of((0, 0, 1, 2))))]
+    if not first.shape[0]:
+        raise NotDrawnError("nothing to look at")
+    return over, first.shape[0]
 
 
 def _scan(source: Source) -> Node:
-    """Over an array, or over nothing so many times."""
-    x, y = _carried_and_constant(source)
-    arrays = [node for node in source.values if node.type.rank and node.shape[0] <= 17]
-    over = [source.choose(arrays)] if arrays and source.chance(0.8) else []
-    length = over[0].shape[0] if over else source.number(0, _MOST_TURNS)
+    """Over arrays, or over nothing so many times."""
+    carried, (over, length) = _picked(source, CARRIED, 0, 4), _sequences(source)
+    constant = _picked(source, ALL, 0, 3)
     elements = [
-        (node.type.with_shape(node.shape[1:]), tuple(run[0] for run in source.evaluated(node)))
-        for node in over
-        if length
+        (node.type.with_shape(node.shape[1:]), tuple(run[0] for run in source.evaluated(node))) for node in over
     ]
-    if over and not length:
-        raise NotDrawnError("nothing to look at")
-    given = [*_known(source, [x]), *elements, *_known(source, [y])]
+    given = [*_known(source, carried), *elements, *_known(source, constant)]
+    if not given:
+        raise NotDrawnError("nothing to compute with")
     inputs, inner = _within(source, given, source.number(0, 5))
-    carried, kept = _held(inner, inner.like(inputs[0])), inner.choose(inner.values)
-    types = [x.type, kept.type.with_shape((length, *kept.shape))]
-    attrs = dict(carries=1, sequences=len(over), length=length, reverse=source.chance(0.4))
-    whole = control_flow("scan", (x, *over, y), types, body=graph_of(inputs, [carried, kept]), **attrs)
-    return item(whole, source.number(0, 2))
+    turned = [_after(inner, node) for node in inputs[: len(carried)]]
+    kept = [inner.choose(inner.values) for _ in range(source.number(0 if carried else 1, 3))]
+    types = [node.type for node in carried] + [node.type.with_shape((length, *node.shape)) for node in kept]
+    attrs = dict(carries=len(carried), sequences=len(over), length=length, reverse=source.chance(0.4))
+    operands = (*carried, *over, *constant)
+    whole = control_flow("scan", operands, types, body=graph_of(inputs, [*turned, *kept]), **attrs)
+    return _one_of_several(source, whole, range(len(types)))
 
 
 def _function(source: Source) -> tuple[tuple[Node, Node], Graph]:

@@ -37,6 +37,9 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {  # with th
     "an index that is read": (lambda x: lx.fori_loop(0, 5, lambda i, c: c[::-1] + lnp.sum(c) * i, x), (X,), 4),
     "turns later": (fibonacci, (X,), 6),
     "a condition": (until, (X,), 4),
+    "rows that nobody reads, of what nobody reads": (
+        lambda x, r: lx.scan(lambda c, y: ((c[0] * 2, c[1][::-1]), lnp.sin(c[1]) + y), (x, x), r)[0][0], (X, ROWS), 0
+    ),
     "rows": (lambda x, r: lx.scan(lambda c, y: ((c[0][::-1], c[1] + y), c[0][::-1] + y), (x, x), r)[1], (X, ROWS), 3),
     "nothing": (lambda x: lx.scan(lambda c, _: (c, None), x, None, length=3)[0], (X,), 0),
 }
@@ -51,3 +54,14 @@ def test_results_stay_and_kernels_go(name: str) -> None:
     np.testing.assert_allclose(found[0], interpret(graph, *arguments)[0], rtol=1e-12)
     loops = [command for command in program.steps if isinstance(command, (Repeat, Until))]
     assert sum(len(step.kernels) for loop in loops for step in steps_of(loop.commands)) == kernels
+
+
+def test_what_nobody_reads_is_not_computed_before_the_loop() -> None:
+    def last(x: Any) -> Any:
+        first = lx.fori_loop(0, 3, lambda i, c: c[::-1] * 2, lnp.cos(x))
+        return lx.scan(lambda c, _: ((c[0][::-1] + 1, c[1] + c[0]), c[1]), (x, first), None, length=3)[0][0]
+
+    graph = prepare(lx.trace(last)(X))
+    text = str(schedule(graph))
+    assert text.count("repeat 3") == 1 and "cos" not in text
+    np.testing.assert_allclose(interpret_kernels(schedule(graph), X)[0], interpret(graph, X)[0], rtol=1e-12)
