@@ -9,16 +9,10 @@ import numpy as np
 
 from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop
-from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
-from lavax.backends.vulkan.emit.loop.turns import Place, Turns
-from lavax.backends.vulkan.emit.loop.workgroup import (
-    Sources,
-    emit_workgroup_loop,
-    most_turns,
-    turns_of,
-    turns_while,
-    work_of_turn,
-)
+from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop, emit_lane_loop_in_loop
+from lavax.backends.vulkan.emit.loop.stopping import is_stoppable, work_of_turn, work_until_stopped
+from lavax.backends.vulkan.emit.loop.turns import Place, Turns, While
+from lavax.backends.vulkan.emit.loop.workgroup import Sources, emit_workgroup_loop, most_turns, turns_of
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
 from lavax.backends.vulkan.emit.map.kernel import emit_map
@@ -31,11 +25,13 @@ from lavax.backends.vulkan.emit.table_names import (
     counts_of,
     flags_of,
     groups_of,
+    guards_of_loops,
     is_merged,
     moves,
     names_of_constants,
     rest_before,
     rest_of,
+    rest_of_loop,
 )
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
@@ -71,7 +67,7 @@ _EMITTERS: dict[str, Callable[..., Launch]] = {
     "loop": emit_lane_loop,
 }
 # The same in a loop that one workgroup runs, by the schedule that suits its sizes.
-_EMITTERS_IN_LOOPS = _EMITTERS | {"contract": emit_contract_in_loop}
+_EMITTERS_IN_LOOPS = _EMITTERS | {"contract": emit_contract_in_loop, "loop": emit_lane_loop_in_loop}
 # Chooses one of a kernel's `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]
 _COUNTS_BYTES = 12  # three numbers of workgroups
@@ -119,6 +115,7 @@ class _Emission:
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
+        self._around: str | None = None  # the flag of the branch or turn that commands are in
         self._positions: dict[int, int] = {}  # by the slot of an array read by descriptor: the slot of its position
 
     def plan(self) -> Plan:
@@ -179,35 +176,63 @@ class _Emission:
                 case Guard():
                     guards[command.flag] = command
                 case Guarded():
-                    found += self._guarded(guards.pop(command.flag), self._commands(command.commands))
+                    found += self._under(guards.pop(command.flag), command)
                 case kernel_commands.Repeat():
                     found += self._repeated(command)
                 case kernel_commands.Until():
-                    inner = self._while_in_workgroup(command) or self._commands(command.commands)
-                    found.append(UntilFlag(self.flags.index(command.flag), tuple(inner)))
+                    found += self._while(command)
         return found
+
+    def _under(self, guard: Guard, guarded: Guarded) -> list[Command]:
+        around, self._around = self._around, guarded.flag
+        commands = self._guarded(guard, self._commands(guarded.commands))
+        self._around = around
+        return commands
 
     def _repeated(self, command: kernel_commands.Repeat) -> list[Command]:
         """One workgroup's loop, cut where a dispatch must end, or a loop of dispatches."""
-        turns = turns_of(command, self._sources()) if self._has_workgroup_loops() else None
+        turns = self._turns_of(command)
         if turns is None:
             return [RepeatDispatches(command.count, tuple(self._commands(command.commands)))]
+        if isinstance(turns, While) or is_stoppable(turns):
+            return self._stopping(command, turns)
         most = min(most_turns(turns), command.count)
         whole, rest = divmod(command.count, most)
-        dispatch = self._turns(turns, next(steps_of(command.commands)).name)
+        dispatch = self._turns(command, turns)
         parts: list[Command] = [RepeatDispatches(whole, (dispatch(most),)) if whole > 1 else dispatch(most)]
         return [*parts, dispatch(rest)] if rest else parts
 
-    def _while_in_workgroup(self, command: kernel_commands.Until) -> list[Command] | None:
-        """The condition and, guarded by it, turns of one workgroup; None if the loop does not suit one."""
-        *asking, guard, guarded = command.commands
-        if not self._has_workgroup_loops() or not isinstance(guard, Guard) or not isinstance(guarded, Guarded):
-            return None
-        turns = turns_while(asking, guarded.commands, guard.index, self._sources())
+    def _while(self, command: kernel_commands.Until) -> list[Command]:
+        turns = self._turns_of(command)
         if turns is None:
-            return None
-        dispatch = self._turns(turns, next(steps_of(guarded.commands)).name)
-        return [*self._commands(asking), *self._guarded(guard, [dispatch(turns.count)])]
+            return [UntilFlag(self.flags.index(command.flag), tuple(self._commands(command.commands)))]
+        return self._stopping(command, turns)
+
+    def _turns_of(self, command: kernel_commands.Repeat | kernel_commands.Until) -> Turns | While | None:
+        return turns_of(command, self._sources()) if self._has_workgroup_loops() else None
+
+    def _stopping(
+        self, command: kernel_commands.Repeat | kernel_commands.Until, turns: Turns | While
+    ) -> list[Command]:
+        """One workgroup's loop that is dispatched until it has not stopped, with the flag of a loop that ends by one.
+
+        A guard without a condition sets the flag and clears the state, which takes the place of its numbers.
+        """
+        (flag, guard), *_ = guards_of_loops([command])
+        loop = emit_workgroup_loop(turns, self.profile)
+        state, zeros = counts_of(guard), groups_of(guard)
+        triples = -(-max(loop.states, 1) // 3)
+        self.constants[state] = self.constants[zeros] = bytes(_COUNTS_BYTES * triples)
+        around = [self._around] if self._around else []
+        buffers = [flag, flag, state, zeros, *around]
+        begin = self._suited(guard_shader(bool(around)))
+        slots, words = tuple(self.slots[name] for name in buffers), (0, 0, triples)
+        own = (self.slots[flag], self.slots[state], *loop.slots)
+        dispatch = self._of_workgroup(command, loop.shader, own, loop.words, work_until_stopped(turns))
+        return [
+            Dispatch(begin, slots, words, (1, 1, 1), True, guard),
+            UntilFlag(self.flags.index(flag), (dispatch,)),
+        ]
 
     def _has_workgroup_loops(self) -> bool:
         # On GPUs one workgroup has not been measured beside a loop of dispatches.
@@ -216,16 +241,27 @@ class _Emission:
     def _sources(self) -> Sources:
         return Sources(self._within, self._work, self._place)
 
-    def _turns(self, turns: Turns, name: str) -> Callable[[int], Dispatch]:
+    def _turns(self, command: kernel_commands.Repeat, turns: Turns) -> Callable[[int], Dispatch]:
         """The dispatch of a number of turns."""
         loop, work = emit_workgroup_loop(turns, self.profile), work_of_turn(turns)
-        shader = self._suited(loop.shader)
 
         def dispatch(count: int) -> Dispatch:
             of_all = Work(work.operations * count, work.nbytes * count)
-            return Dispatch(shader, loop.slots, (count, *loop.words), (1, 1, 1), True, name, work=of_all)
+            return self._of_workgroup(command, loop.shader, loop.slots, (count, *loop.words), of_all)
 
         return dispatch
+
+    def _of_workgroup(
+        self,
+        command: kernel_commands.Repeat | kernel_commands.Until,
+        shader: Shader,
+        slots: tuple[int, ...],
+        words: tuple[int, ...],
+        work: Work,
+    ) -> Dispatch:
+        slots, words = self._pushed(rest_of_loop(command), slots, words)
+        name = next(steps_of(command.commands)).name
+        return Dispatch(self._suited(shader), slots, words, (1, 1, 1), True, name, work=work)
 
     def _within(self, step: KernelStep, number: int) -> Launch:
         """The launch of a step's kernel as part of a workgroup's loop, which reads by address."""

@@ -38,6 +38,11 @@ def rest_before(step: str, number: int) -> str:
     return f"{step}.{number}.before.rest"
 
 
+def rest_of_loop(command: kernel_commands.Repeat | kernel_commands.Until) -> str:
+    """The same for a loop that one workgroup runs."""
+    return f"{next(kernel_commands.steps_of(command.commands)).name}.turns.rest"
+
+
 def slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
     """The number of slots of arrays and of the counters with which they move."""
     count = 0
@@ -70,7 +75,19 @@ def names_of_constants(
         elif isinstance(command, Guard):
             yield from (counts_of(command.name), groups_of(command.name))
         else:
+            if not isinstance(command, kernel_commands.Guarded):
+                yield rest_of_loop(command)
             yield from names_of_constants(command.commands, views, lifted, given)
+
+
+def guards_of_loops(commands: Sequence[kernel_commands.Command]) -> Iterator[tuple[str, str]]:
+    """The flags that end loops, with the names of the guards that set them."""
+    for command in commands:
+        if isinstance(command, (KernelStep, Guard)):
+            continue
+        if isinstance(command, kernel_commands.Until):
+            yield from ((command.flag, held.name) for held in command.commands if isinstance(held, Guard))
+        yield from guards_of_loops(command.commands)
 
 
 def flags_of(commands: Sequence[kernel_commands.Command]) -> Iterator[str]:

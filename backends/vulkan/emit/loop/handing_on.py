@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lavax.backends.vulkan.emit.loop.stopping import has_state
 from lavax.backends.vulkan.emit.loop.turns import (
     Branch,
     FirstRow,
@@ -17,17 +18,41 @@ from lavax.backends.vulkan.emit.loop.turns import (
     Member,
     Turn,
     Turns,
+    While,
     members_of,
     parts_of,
     slots_of,
+    within,
 )
 from lavax.backends.vulkan.emit.loop.writing import moves_by_words
 
 
-def hand_on(turns: Turns) -> Turns:
-    """The turns with copies at their end handed on, where nothing but the copy writes the carry."""
-    members = [_within(turn) for turn in turns.members]
-    behind = {turns.holds.slot} if turns.holds is not None else set()  # slots that the turn uses after a copy
+def hand_on(turn: Turn) -> Turn:
+    """The loop, or part of a turn, with copies at the end of turns handed on.
+
+    A loop that may stop within a turn hands on nothing: what is carried has to be in its place then.
+    """
+    match turn:
+        case Turns() if not has_state(turn):
+            members = _in_rows(_handed_on(turn.members, set()))
+            return replace(turn, members=tuple(_with_barriers_of_copies(members)))
+        case While() if not has_state(turn):
+            handed = tuple(_with_barriers_of_copies(_handed_on(within(turn), {turn.holds.slot})))
+            turns = len(turn.members)
+            return replace(turn, members=handed[:turns], asked=handed[turns:])
+        case Turns() | Branch():
+            return replace(turn, members=tuple(map(hand_on, turn.members)))
+        case While():
+            return replace(turn, members=tuple(map(hand_on, turn.members)), asked=tuple(map(hand_on, turn.asked)))
+    return turn
+
+
+def _handed_on(turns: Sequence[Turn], behind: set[int]) -> list[Turn]:
+    """The parts of a turn with copies handed on, where nothing but the copy writes the carry.
+
+    `behind`: the slots that the turn uses after a copy.
+    """
+    members = [hand_on(turn) for turn in turns]
     found: list[Turn] = []
     for place in range(len(members) - 1, -1, -1):
         turn = members[place]
@@ -35,7 +60,7 @@ def hand_on(turns: Turns) -> Turns:
         behind |= set(slots_of(turn))
         can_be = isinstance(turn, Member) and turn.is_copy and _can_be_handed_on(turn, members[:place], behind_it)
         found.append(HandedOn(turn) if can_be and isinstance(turn, Member) else turn)
-    return replace(turns, members=tuple(_with_barriers_of_copies(_in_rows(found[::-1]))))
+    return found[::-1]
 
 
 def _in_rows(turns: Sequence[Turn]) -> list[Turn]:
@@ -65,16 +90,6 @@ def _step_of_rows(copy: Member, handed: HandedOn, others: Sequence[Turn]) -> int
         return None
     steps = [kernel.increment for kernel in kernels if any(place.slot == counter for place in kernel.written)]
     return steps[0] if len(steps) == 1 and rows.strides[0] == handed.target.nbytes else None
-
-
-def _within(turn: Turn) -> Turn:
-    """The part of a turn with copies handed on in the loops inside."""
-    match turn:
-        case Turns():
-            return hand_on(turn)
-        case Branch():
-            return replace(turn, members=tuple(_within(inner) for inner in turn.members))
-    return turn
 
 
 def _can_be_handed_on(copy: Member, before: Sequence[Turn], behind: set[int]) -> bool:
@@ -116,7 +131,7 @@ def _with_barriers_of_copies(turns: Sequence[Turn]) -> list[Turn]:
     return found
 
 
-def _waiting(turn: Member | FirstRow | Branch | Turns) -> Turn:
+def _waiting(turn: Member | FirstRow | Branch | Turns | While) -> Turn:
     """The same; its first kernel waits for all that was written before."""
     if isinstance(turn, Member):
         return replace(turn, barrier=True)
@@ -124,6 +139,7 @@ def _waiting(turn: Member | FirstRow | Branch | Turns) -> Turn:
         return replace(turn, copy=replace(turn.copy, barrier=True))
     if isinstance(turn, Branch):
         return turn  # it waits before it asks
-    first, *rest = turn.members
-    assert isinstance(first, (Member, Branch, Turns)), "what is handed on was written before in the turn"
-    return replace(turn, members=(_waiting(first), *rest))
+    first, *rest = turn.asked if isinstance(turn, While) else turn.members
+    assert isinstance(first, (Member, Branch, Turns, While)), "what is handed on was written before in the turn"
+    begun = (_waiting(first), *rest)
+    return replace(turn, asked=begun) if isinstance(turn, While) else replace(turn, members=begun)

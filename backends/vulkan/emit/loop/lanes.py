@@ -16,17 +16,26 @@ from lavax.passes.fuse.lane_loops import at_lane, most_turns, own_condition
 from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
+from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
+
+# Of a loop that depends on data, within another one.
+MOST_TURNS_IN_LOOP = 32
 
 
-def emit_lane_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shader of a loop that runs lane by lane."""
+def emit_lane_loop_in_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The same as a part of a loop that asks on after a few turns, and counts them whether they run or not."""
+    return emit_lane_loop(kernel, profile, lifted, MOST_TURNS_IN_LOOP)
+
+
+def emit_lane_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool, turns: int = MAX_LOOP_ITERATIONS) -> Launch:
+    """The shader of a loop that runs lane by lane; of turns that nobody knows beforehand, no more than that many."""
     body, outputs = open_body(kernel, lifted)
     local = local_invocations(profile)
     count = kernel.domain.rows
     open_invocations(body, count, local, "i")
     meaning = {f"lane{axis}": index for axis, index in enumerate(unflatten(variable("i", count), kernel.domain.outer))}
     with body.at(meaning):
-        _LaneLoop(kernel, body, outputs).emit()
+        _LaneLoop(kernel, body, outputs, turns).emit()
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
     return Launch(assemble(text), tuple(body.parameters.words), grid(-(-count // local)), text=text)
 
@@ -34,8 +43,8 @@ def emit_lane_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Laun
 class _LaneLoop:
     """The state of writing one kernel."""
 
-    def __init__(self, kernel: Kernel, body: Body, outputs: dict[Node, str]) -> None:
-        self.body, self.outputs, self.lanes = body, outputs, kernel.domain.outer
+    def __init__(self, kernel: Kernel, body: Body, outputs: dict[Node, str], turns: int) -> None:
+        self.body, self.outputs, self.lanes, self.turns = body, outputs, kernel.domain.outer, turns
         self.loop, self.results = kernel.graph.nodes[0], kernel.graph.outputs
 
     def emit(self) -> None:
@@ -91,7 +100,7 @@ class _LaneLoop:
         """Turns while the condition holds, but no more than a dispatch takes."""
         body, turn = self.body, self.body.name()
         given = [*registers, *map(self._unchanging, loop.operands[len(registers) :])]
-        bound = body.parameters.unknown(most_turns(loop, self.lanes))
+        bound = body.parameters.unknown(min(self.turns, most_turns(loop, self.lanes)))
         with self._pinned(f"for (int {turn} = 0; {turn} < {bound}; ++{turn})", turn):
             asked = loop.attrs["condition"]
             own = Graph(asked.inputs, asked.nodes, (own_condition(loop, self.lanes),))

@@ -94,14 +94,22 @@ class Branch:
 
 @dataclass(frozen=True)
 class Turns:
-    """What a loop runs in each of its turns, which end after `count`, or when the truth in an array no longer holds."""
+    """What a loop runs in each of its turns."""
 
     count: int
     members: tuple[Turn, ...]
-    holds: Place | None = None
 
 
-Turn = Union[Member, HandedOn, FirstRow, Branch, Turns]  # noqa: UP007  # names of classes that use it
+@dataclass(frozen=True)
+class While:
+    """What runs as long as a truth in an array holds, which `asked` computes before each turn."""
+
+    asked: tuple[Turn, ...]
+    members: tuple[Turn, ...]
+    holds: Place
+
+
+Turn = Union[Member, HandedOn, FirstRow, Branch, Turns, While]  # noqa: UP007  # names of classes that use it
 
 
 def kernel_of(turn: Member | HandedOn | FirstRow) -> Member:
@@ -109,18 +117,24 @@ def kernel_of(turn: Member | HandedOn | FirstRow) -> Member:
     return turn if isinstance(turn, Member) else turn.copy
 
 
+def within(turn: Turn) -> tuple[Turn, ...]:
+    """The parts that a loop or branch runs."""
+    if isinstance(turn, While):
+        return (*turn.members, *turn.asked)
+    return turn.members if isinstance(turn, (Branch, Turns)) else ()
+
+
 def parts_of(turn: Turn) -> Iterator[Turn]:
     """The part of a turn and all parts within, each once, however often it runs."""
     yield turn
-    if isinstance(turn, (Branch, Turns)):
-        for inner in turn.members:
-            yield from parts_of(inner)
+    for inner in within(turn):
+        yield from parts_of(inner)
 
 
 def members_of(turn: Turn) -> Iterator[Member]:
     """All kernels."""
     for part in parts_of(turn):
-        if not isinstance(part, (Branch, Turns)):
+        if not isinstance(part, (Branch, Turns, While)):
             yield kernel_of(part)
 
 
@@ -132,5 +146,5 @@ def slots_of(turn: Turn) -> Iterator[int]:
                 yield from kernel_of(part).slots
             case Branch():
                 yield part.number.slot
-            case Turns():
-                yield from [part.holds.slot] if part.holds is not None else []
+            case While():
+                yield part.holds.slot

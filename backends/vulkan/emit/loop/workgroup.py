@@ -9,25 +9,34 @@ they are, and counters that move them are in memory. So a long loop can be cut a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.handing_on import hand_on
+from lavax.backends.vulkan.emit.loop.lanes import MOST_TURNS_IN_LOOP
+from lavax.backends.vulkan.emit.loop.stopping import (
+    MOST_OF_TURNS,
+    cost_of_turns,
+    count_states,
+    is_stoppable,
+    iterations_of_turn,
+    work_of_turn,
+)
 from lavax.backends.vulkan.emit.loop.turns import (
     Branch,
     Member,
     Place,
     Turn,
     Turns,
-    kernel_of,
+    While,
     members_of,
     parts_of,
     slots_of,
 )
-from lavax.backends.vulkan.emit.loop.writing import TurnsWriter
+from lavax.backends.vulkan.emit.loop.writing import SLOTS_OF_STATE, WORDS_OF_STATE, TurnsWriter
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
-from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
+from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble, word
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.ops.indexing import SCATTERS
@@ -42,8 +51,9 @@ class WorkgroupLoops:
     """The loops that one workgroup runs. Checked by `python -m benchmarks loops`."""
 
     work: int = 1 << 17  # operations and bytes of a kernel, at most: longer ones are worth all processors
-    turns: int = 8  # of a dispatch, at least
-    kernels: int = 24  # of all bodies: drivers compile longer shaders for seconds
+    turns: int = 2  # of a dispatch, at least
+    kernels: int = 24  # of all bodies, without copies: drivers compile longer shaders for seconds
+    copies: int = 48
 
 
 WORKGROUP_LOOPS = WorkgroupLoops()
@@ -76,9 +86,9 @@ def _of_rows(kernel: Kernel) -> int:
 
 
 def _of_lanes(kernel: Kernel) -> int:
-    """All turns of a loop inside; those of a loop that depends on data are not known."""
+    """All turns of a loop inside; of a loop that depends on data, as many as it takes before it is asked again."""
     loop = kernel.graph.nodes[0]
-    return iterations_of(loop) if loop.op == "scan" else MAX_LOOP_ITERATIONS
+    return iterations_of(loop, loop.attrs.get("length", MOST_TURNS_IN_LOOP))
 
 
 def _of_scatter(kernel: Kernel) -> int:
@@ -97,26 +107,12 @@ _ITERATIONS: dict[str, Callable[[Kernel], int]] = {
 }
 
 
-def turns_of(command: Repeat, sources: Sources) -> Turns | None:
-    """What one workgroup runs in each turn of a repetition; None if the repetition does not suit one workgroup."""
-    members = _all_members(command.commands, sources)
-    return _if_it_fits(None if members is None else Turns(command.count, members))
-
-
-def turns_while(asking: Sequence[Command], body: Sequence[Command], holds: str, sources: Sources) -> Turns | None:
-    """The same for a loop that goes on while a condition holds, which has been asked before the first turn.
-
-    A dispatch takes so many turns as it may; then the condition is asked anew.
-    """
-    members, asked = _all_members(body, sources), _all_members(asking, sources)
-    if members is None or asked is None:
-        return None
-    turns = _if_it_fits(Turns(MAX_LOOP_ITERATIONS, (*members, *asked), sources.place(holds)))
-    return None if turns is None else replace(turns, count=most_turns(turns))
-
-
-def _if_it_fits(turns: Turns | None) -> Turns | None:
-    return turns if turns is not None and _fits(turns) else None
+def turns_of(command: Repeat | Until, sources: Sources) -> Turns | While | None:
+    """What one workgroup runs of a loop; None if the loop does not suit one workgroup."""
+    if isinstance(command, Until) and _ends_by_lane(command):
+        return None  # many workgroups run its lanes
+    (found,) = _members(command, None, sources) or (None,)
+    return found if isinstance(found, (Turns, While)) and _fits(found) else None
 
 
 def _all_members(commands: Sequence[Command], sources: Sources) -> tuple[Turn, ...] | None:
@@ -137,8 +133,10 @@ def _all_members(commands: Sequence[Command], sources: Sources) -> tuple[Turn, .
 def _members(command: Command, guard: Guard | None, sources: Sources) -> list[Turn] | None:
     if isinstance(command, KernelStep):
         return _kernels(command, sources)
-    if isinstance(command, (Guard, Until)):
+    if isinstance(command, Guard):
         return None
+    if isinstance(command, Until):
+        return _while(command, sources)
     members = _all_members(command.commands, sources)
     if members is None:
         return None
@@ -146,6 +144,23 @@ def _members(command: Command, guard: Guard | None, sources: Sources) -> list[Tu
         return [Turns(command.count, members)]
     assert guard is not None, "what is guarded comes after its guard"
     return [Branch(sources.place(guard.index), guard.equals, guard.count, members)]
+
+
+def _ends_by_lane(loop: Until) -> bool:
+    """Whether what is repeated is a kernel that takes the turns of a loop that depends on data."""
+    steps = [step for held in loop.commands if isinstance(held, Guarded) for step in held.commands]
+    kernels = [kernel for step in steps if isinstance(step, KernelStep) for kernel in step.kernels]
+    return any(kernel.kind == "loop" and kernel.graph.nodes[0].op == "while" for kernel in kernels)
+
+
+def _while(command: Until, sources: Sources) -> list[Turn] | None:
+    *asking, guard, guarded = command.commands
+    if not isinstance(guard, Guard) or not isinstance(guarded, Guarded):
+        return None
+    members, asked = _all_members(guarded.commands, sources), _all_members(asking, sources)
+    if members is None or not asked:
+        return None
+    return [While(asked, members, sources.place(guard.index))]
 
 
 def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
@@ -187,7 +202,7 @@ def _increment_of(kernel: Kernel) -> int | None:
 
 def _inside(kernel: Kernel) -> int:
     """How many turns a kernel takes itself."""
-    return int(kernel.graph.nodes[0].attrs.get("length", 1)) if kernel.kind == "loop" else 1
+    return int(kernel.graph.nodes[0].attrs.get("length", MOST_TURNS_IN_LOOP)) if kernel.kind == "loop" else 1
 
 
 def _is_plain(launch: Launch, slots: int) -> bool:
@@ -205,78 +220,83 @@ def _is_plain(launch: Launch, slots: int) -> bool:
     )
 
 
-def _fits(turns: Turns) -> bool:
+def _fits(turns: Turns | While) -> bool:
     members = list(members_of(turns))
     texts = [member.launch.text for member in members if member.launch.text is not None]
     sizes = {text.local_size for text in texts}
     subgroups = {text.subgroup_size for text in texts} - {None}
-    return (
-        0 < len(members) <= WORKGROUP_LOOPS.kernels
+    copies = sum(member.is_copy for member in members)
+    return bool(
+        members
+        and copies <= WORKGROUP_LOOPS.copies
+        and len(members) - copies <= WORKGROUP_LOOPS.kernels
         and len(sizes) == 1
         and len(subgroups) <= 1
-        and most_turns(turns) >= min(turns.count, WORKGROUP_LOOPS.turns)
-        and len(_slots(turns)) + len(_numbers(turns)) + 1 <= REST_WORD
+        and _takes_turns(turns)
+        and (is_stoppable(turns) or len(_slots(turns)) < REST_WORD)
     )
 
 
-def _slots(turns: Turns) -> list[int]:
+def _takes_turns(turns: Turns | While) -> bool:
+    """Whether a dispatch takes some turns at least."""
+    if isinstance(turns, While) or is_stoppable(turns):
+        return cost_of_turns(turns) <= MOST_OF_TURNS
+    return most_turns(turns) >= min(turns.count, WORKGROUP_LOOPS.turns)
+
+
+def _slots(turns: Turn) -> list[int]:
     return list(dict.fromkeys(slots_of(turns)))
 
 
-def _numbers(turns: Turns) -> list[int]:
+def _numbers(turns: Turn) -> list[int]:
     """The numbers that shaders get, and the turns of the loops inside."""
     own = [number for member in members_of(turns) for number in member.launch.words]
-    inner = [part.count for part in parts_of(turns) if isinstance(part, Turns) and part is not turns]
+    counted = [part for part in parts_of(turns) if isinstance(part, Turns)]
+    inner = [part.count for part in counted if part is not turns or is_stoppable(turns)]
     return list(dict.fromkeys([*own, *inner]))
-
-
-def work_of_turn(turns: Turns | Branch) -> Work:
-    """The work of one turn, or of a branch."""
-    operations = nbytes = 0
-    for turn in turns.members:
-        times = turn.count if isinstance(turn, Turns) else 1
-        work = work_of_turn(turn) if isinstance(turn, (Branch, Turns)) else kernel_of(turn).work
-        operations, nbytes = operations + times * work.operations, nbytes + times * work.nbytes
-    return Work(operations, nbytes)
-
-
-def _iterations(turns: Turns | Branch) -> int:
-    """The iterations of loops in one turn, itself counted."""
-    iterations = 1
-    for turn in turns.members:
-        times = turn.count if isinstance(turn, Turns) else 1
-        within = _iterations(turn) if isinstance(turn, (Branch, Turns)) else kernel_of(turn).iterations
-        iterations += times * within
-    return iterations
 
 
 def most_turns(turns: Turns) -> int:
     """How many turns one dispatch takes at most; 0 if not even one fits."""
     work = work_of_turn(turns)
-    return min(MAX_LOOP_ITERATIONS // _iterations(turns), LANE_LOOPS.operations // (1 + work.operations + work.nbytes))
+    of_operations = LANE_LOOPS.operations // (1 + work.operations + work.nbytes)
+    return min(MAX_LOOP_ITERATIONS // iterations_of_turn(turns), of_operations)
 
 
 @dataclass(frozen=True)
 class WorkgroupLoop:
-    """The shader of a loop, its slots, and its words behind the first, which is the number of turns."""
+    """The shader of a loop, its slots, and its words.
+
+    A loop of known turns has their number before its words. Another one has two slots before its own: of the flag that
+    says whether it goes on, and of `states` words that say where, which are 0 at first.
+    """
 
     shader: Shader
     slots: tuple[int, ...]
     words: tuple[int, ...]
+    states: int = 0
 
 
-def emit_workgroup_loop(turns: Turns, profile: DeviceProfile) -> WorkgroupLoop:
+def emit_workgroup_loop(turns: Turns | While, profile: DeviceProfile) -> WorkgroupLoop:
     """The shader in which one workgroup runs turns of a loop that `turns_of` found."""
     slots, numbers = _slots(turns), _numbers(turns)
     texts = [member.launch.text for member in members_of(turns) if member.launch.text is not None]
     lanes, rows = texts[0].local_size
     alone = is_one_subgroup(profile, lanes * rows)
-    places = {number: place for place, number in enumerate(numbers, len(slots) + 1)}
     wait = _WAIT_OF_SUBGROUP if alone else _WAIT
-    writing = TurnsWriter({slot: place for place, slot in enumerate(slots)}, places, wait)
-    lines = [f"address{n} = table.address[words[{n}]];" for n in range(len(slots))]
     loop = hand_on(turns) if profile.int64 else turns
-    lines += writing.loop(loop, f"int(words[{len(slots)}])")
+    stops, first = is_stoppable(turns), SLOTS_OF_STATE if is_stoppable(turns) else 0
+    own = 0 if stops else 1  # words before the numbers
+    slot_places = {slot: place for place, slot in enumerate(slots, first)}
+    places = {number: place for place, number in enumerate(numbers, first + len(slots) + own)}
+    writing = TurnsWriter(slot_places, places, wait)
+    lines = [f"address{n} = table.address[{word(n, writing.uses)}];" for n in slot_places.values()]
+    if stops:
+        before, after = writing.stopping(loop)
+        lines = [*before, *lines, *after]
+    else:
+        assert isinstance(loop, Turns), "the turns of another loop are not known"
+        lines += writing.loop(loop, f"int(words[{len(slots)}])")
     text = ShaderText(
         writing.uses,
         lines,
@@ -286,4 +306,5 @@ def emit_workgroup_loop(turns: Turns, profile: DeviceProfile) -> WorkgroupLoop:
         shuffles=alone or any(text.shuffles for text in texts),
         pragma="".join(dict.fromkeys(text.pragma for text in texts)),
     )
-    return WorkgroupLoop(assemble(text), tuple(slots), tuple(numbers))
+    states = WORDS_OF_STATE * count_states(turns) if stops else 0
+    return WorkgroupLoop(assemble(text), tuple(slots), tuple(numbers), states)

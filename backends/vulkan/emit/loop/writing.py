@@ -8,12 +8,16 @@ was handed on to.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 
-from lavax.backends.vulkan.emit.loop.turns import Branch, FirstRow, HandedOn, Member, Place, Turn, Turns
+from lavax.backends.vulkan.emit.loop.stopping import MOST_SPENT, cost_of_turn, has_state, is_stoppable
+from lavax.backends.vulkan.emit.loop.turns import Branch, FirstRow, HandedOn, Member, Place, Turn, Turns, While
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
+from lavax.backends.vulkan.glsl.shader import word
 from lavax.backends.vulkan.glsl.uses import Uses
 
 _VECTOR_BYTES = 16
@@ -21,6 +25,9 @@ _WORD_BYTES = 4
 # How far apart two arrays may be, and how long arrays that indices move through, so that 32 bits hold all words.
 FARTHEST = 1 << 32
 _LONGEST = 1 << 31
+# The slots of a loop that may stop: of its flag, and of its state.
+SLOTS_OF_STATE = 2
+WORDS_OF_STATE = 2  # of each part that has one: the number of the member to go on with, or 0, and the turn
 _WORD = re.compile(r"\bwords\[(\d+)\]")
 _ADDRESS = re.compile(r"table\.address\[words\[(\d+)\]\]")
 # The accesses that take an index in words, and how they are written with a first word.
@@ -85,11 +92,16 @@ class TurnsWriter:
         self._turn_of: dict[HandedOn, str] = {}  # the variable that counts the turns of its loop
         self._handed: list[int] = []  # slots of arrays that loops around the present place hand on
         self._all_handed: dict[int, None] = {}
+        self._states = 0  # the parts that keep where they are
+        self._stops = False
 
     def declarations(self) -> list[str]:
         """What stands before the main function."""
         lines = [f"uint64_t address{place};" for place in self.slots.values()]
         lines += [f"int moved{self.slots[slot]} = 0;" for slot in self._all_handed]
+        if self._stops:
+            lines.append("int spent = 0;\nbool stopped = false;")
+        lines += [f"int next{state}, turn_of{state};" for state in range(self._states)]
         if self._all_handed:
             lines.append(_BETWEEN.format(farthest=FARTHEST, word=_WORD_BYTES))
         text = "\n".join(self._functions)
@@ -101,27 +113,99 @@ class TurnsWriter:
         turn = f"turn{self._loops}"
         self._loops += 1
         handed = [member for member in turns.members if isinstance(member, HandedOn)]
+        self._turn_of |= dict.fromkeys(handed, turn)
+        with self._handing(handed) as (before, after):
+            lines = [*before, f"for (int {turn} = 0; {turn} < {count}; ++{turn}) {{"]
+            for each in handed:
+                lines += _indented(self._aim(each, f"{turn} + 1 < {count}"))
+            for member in turns.members:
+                lines += _indented(self.part(member))
+            return [*lines, "}", *after()]
+
+    def _while(self, loop: While) -> list[str]:
+        """The loop, which stops before its turns are too many. It then begins with its condition anew."""
+        handed = [member for member in loop.members if isinstance(member, HandedOn)]
+        begun = f"begun{self._loops}"
+        self._loops += 1
+        with self._handing(handed) as (before, after):
+            members = [line for member in loop.members for line in self.part(member)]
+            lines = [
+                *before,
+                f"for (bool {begun} = false; ; {begun} = true) {{",
+                *_indented([f"if ({begun}) {{", *_indented(members), "}", *self._asked(loop)]),
+                "}",
+            ]
+            return [*lines, *after()]
+
+    def _asked(self, loop: While) -> list[str]:
+        asked = [line for member in loop.asked for line in self.part(member)]
+        return [*asked, *self.wait, f"if ({self._number(loop.holds)} == 0) break;", *_spending(loop)]
+
+    @contextmanager
+    def _handing(self, handed: Sequence[HandedOn]) -> Iterator[tuple[list[str], Callable[[], list[str]]]]:
+        """The lines before a loop that hands these on, and those after it, to be asked for within."""
         apart = {each: f"apart{len(self._apart) + number}" for number, each in enumerate(handed)}
         self._apart |= apart
-        self._turn_of |= dict.fromkeys(handed, turn)
-        lines = [line for each in handed for line in self._measure(each)]
-        lines.append(f"for (int {turn} = 0; {turn} < {count}; ++{turn}) {{")
         own = [slot for each in handed for slot in self._moving(each)]
+        before = [line for each in handed for line in self._measure(each)]
         self._handed += own
         self._all_handed |= dict.fromkeys(own)
-        for each in handed:
-            lines += _indented(self._aim(each, f"{turn} + 1 < {count}"))
-        for member in turns.members:
-            lines += _indented(self._part(member))
-        if turns.holds is not None:
-            lines += _indented([*self.wait, f"if ({self._number(turns.holds)} == 0) break;"])
-        lines.append("}")
-        for each in handed:
-            lines += self._copy_back(each)
+        yield before, lambda: [line for each in handed for line in self._copy_back(each)]
         del self._handed[len(self._handed) - len(own) :]
+
+    # -- loops that stop ----------------------------------------------------------------------------------------------
+
+    def stopping(self, loop: Turn) -> tuple[list[str], list[str]]:
+        """A loop that may stop: where it stands is read before it. The lines before all, and those of the loop."""
+        self._stops = True
+        lines, words = self.part(loop), self.uses.reference("u32")
+        flag, state = f"{words}(table.address[words[0]]).data[0]", f"{words}(table.address[words[1]])"
+        before = [f"if ({flag} == 0u) return;"]
+        after = [f"{flag} = uint(stopped);"]
+        if self._states:
+            before.append(f"{words} state = {state};")
+        for number in range(self._states):
+            for place, name in enumerate((f"next{number}", f"turn_of{number}"), WORDS_OF_STATE * number):
+                before.append(f"{name} = int(state.data[{place}]);")
+                after.append(f"state.data[{place}] = uint({name});")
+        return before, [*lines, *self.wait, "if (gl_LocalInvocationIndex == 0u) {", *_indented(after), "}"]
+
+    def _stoppable(self, turn: Turns | While | Branch) -> list[str]:
+        """A loop or branch with a loop inside that may stop: it goes on with the member that stopped."""
+        number = self._states
+        self._states += 1
+        state = f"next{number}"
+        members = self._in_steps(turn.members, state)
+        match turn:
+            case Branch():
+                return [*self.wait, f"if ({state} != 0 || {self._is_taken(turn)}) {{", *_indented(members), "}"]
+            case While():
+                begun = f"begun{number}_"
+                lines = [f"if ({begun}) {{", *_indented([*members, "if (stopped) break;"]), "}", *self._asked(turn)]
+                return [f"for (bool {begun} = {state} != 0; ; {begun} = true) {{", *_indented(lines), "}"]
+        count = self._count(turn.count)
+        lines = [f"if ({state} == 0) {{", *_indented(_spending(turn)), "}", *members, "if (stopped) break;"]
+        loop = [f"for (; turn_of{number} < {count}; ++turn_of{number}) {{", *_indented(lines), "}"]
+        return [*loop, f"if (!stopped) turn_of{number} = 0;"]
+
+    def _in_steps(self, members: Sequence[Turn], state: str) -> list[str]:
+        """The members, of which those are left out that ran before the dispatch."""
+        lines: list[str] = []
+        numbered = enumerate(members, 1)
+        for stops, group in groupby(numbered, key=lambda pair: is_stoppable(pair[1])):
+            together = list(group)
+            for run in ([pair] for pair in together) if stops else [together]:
+                number = run[0][0]
+                inner = [line for _, member in run for line in self.part(member)]
+                inner += [f"{state} = stopped ? {number} : 0;"] if stops else []
+                lines += [f"if (!stopped && {state} <= {number}) {{", *_indented(inner), "}"]
         return lines
 
-    def _part(self, turn: Turn) -> list[str]:
+    def part(self, turn: Turn) -> list[str]:
+        """A part of a turn, or a loop that may stop."""
+        if has_state(turn):
+            assert isinstance(turn, (Turns, While, Branch))
+            return self._stoppable(turn)
         match turn:
             case Member():
                 return self._call(turn)
@@ -131,16 +215,27 @@ class TurnsWriter:
                 first = f"{self._apart[turn.handed]} == 0 || {self._turn_of[turn.handed]} == 0"
                 return [f"if ({first}) {{", *_indented(self._call(turn.copy)), "}"]
             case Branch():
-                inner = [line for member in turn.members for line in self._part(member)]
-                number = f"clamp({self._number(turn.number)}, 0, {turn.cases - 1})"
-                return [*self.wait, f"if ({number} == {turn.equals}) {{", *_indented(inner), "}"]
+                inner = [line for member in turn.members for line in self.part(member)]
+                return [*self.wait, f"if ({self._is_taken(turn)}) {{", *_indented(inner), "}"]
+            case While():
+                return self._while(turn)
             case Turns():
-                return self.loop(turn, f"int(words[{self.numbers[turn.count]}])")
+                return self.loop(turn, self._count(turn.count))
+
+    def _is_taken(self, branch: Branch) -> str:
+        return f"clamp({self._number(branch.number)}, 0, {branch.cases - 1}) == {branch.equals}"
 
     def _number(self, place: Place) -> str:
         """The number in an array of one."""
         number = f"{self.uses.reference('i32')}(address{self.slots[place.slot]}).data"
         return f"{number}[{self._moved_by(place)}]" if place.slot in self._handed else f"{number}[0]"
+
+    def _number_at(self, number: int) -> str:
+        """A number that the shader gets."""
+        return word(self.numbers[number], self.uses)
+
+    def _count(self, turns: int) -> str:
+        return f"int({self._number_at(turns)})"
 
     # -- carries that are handed on -----------------------------------------------------------------------------------
 
@@ -244,7 +339,8 @@ class TurnsWriter:
         """A line of a kernel's shader as part of one: addresses are known, workgroups and numbers are others."""
         line, slots = line.replace(WORKGROUP, "(group)"), member.slots
         line = _ADDRESS.sub(lambda found: f"address{self.slots[slots[int(found[1])]]}", line)
-        return _WORD.sub(lambda found: f"words[{self.numbers[member.launch.words[int(found[1]) - len(slots)]]}]", line)
+        numbers = member.launch.words
+        return _WORD.sub(lambda found: self._number_at(numbers[int(found[1]) - len(slots)]), line)
 
 
 def _indexed(line: str, array: str, first: str) -> str:
@@ -259,6 +355,12 @@ def _is_indexed(line: str, array: str, first: str) -> bool:
     for access in _IN_WORDS:
         line = re.sub(access.format(array=array, first=first), "", line)
     return not re.search(rf"\b{array}\b", line)
+
+
+def _spending(turn: Turns | While) -> list[str]:
+    """Stops the dispatch or counts what a turn costs."""
+    cost = cost_of_turn(turn)
+    return [f"if (spent + {cost} > {MOST_SPENT}) {{", "    stopped = true;", "    break;", "}", f"spent += {cost};"]
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

@@ -11,9 +11,9 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.loop import workgroup
+from lavax.backends.vulkan.emit.loop import stopping, workgroup
 from lavax.backends.vulkan.emit.program import emit_program
-from lavax.backends.vulkan.plan.plan import Dispatch, RepeatDispatches
+from lavax.backends.vulkan.plan.plan import Dispatch, RepeatDispatches, UntilFlag
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER
 from lavax.ir.interpreter import interpret
 from lavax.ir.parser import parse
@@ -128,6 +128,45 @@ def handed_on_by_two_loops(x: Any, w: Any) -> Any:
     return lx.fori_loop(0, 4, turn, (x[0], x))
 
 
+def turned(v: Any, turns: Any) -> Any:
+    """Turns of which nobody knows the number, in which lanes meet."""
+    return lx.while_loop(lambda s: s[1] < turns, lambda s: (s[0][::-1] * 0.9 + lnp.sum(s[0]) / 50, s[1] + 1), (v, 0))[0]
+
+
+def while_in_scan(x: Any, turns: Any) -> Any:
+    def turn(c: Any, n: Any) -> Any:
+        c = turned(c + 0.1, n)
+        return lnp.sin(c) + lnp.max(c), (c[::-1], n * 2)
+
+    return lx.scan(turn, x, turns)
+
+
+def while_in_while(x: Any) -> Any:
+    """Three deep, with turns before, between and behind, and lanes that loop by themselves."""
+
+    def middle(s: Any) -> Any:
+        c, n = s
+        c = turned(c * 1.1, n % 3)
+        c = c * 0.3 + lx.while_loop(lambda t: t < 2, lambda t: t * 0.9 + 0.3, c[0])
+        return turned(c - lnp.mean(c), n % 2) + 0.25, n + 1
+
+    def outer(s: Any) -> Any:
+        c, n = s
+        c, _ = lx.while_loop(lambda t: t[1] < n, middle, (c, n // 2))
+        return lnp.cos(c[::-1]) + lnp.min(c) / 3, n + 1
+
+    return lx.while_loop(lambda s: s[1] < 7, outer, (x, 0))
+
+
+def while_in_branch(x: Any) -> Any:
+    def turn(i: Any, c: Any) -> Any:
+        rare = lambda v: lx.fori_loop(0, 2, lambda j, u: turned(u, i % 5) + j, v)  # noqa: E731
+        c = lx.switch(i % 3, [lambda v: turned(v, i + 1) * 2, lambda v: -v[::-1], rare], c)
+        return turned(c, 2) - lnp.sum(c) / 9
+
+    return lx.fori_loop(0, 11, turn, x)
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "neighbours": (lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x), (X,)),
     "sums": (lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c * 0.3 + lnp.sum(c) * i / 200), x), (X,)),
@@ -171,6 +210,13 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "rows from rows": (rows_from_rows, (H,)),
     "while": (steps_to(1e3), (X,)),
     "while that never turns": (steps_to(0), (X,)),
+    "a while in a scan": (while_in_scan, (X, np.array([3, 0, 1, 5, 2, 0, 0, 4], "i"))),
+    "a while in a while": (while_in_while, (X,)),
+    "a while in a branch of a loop": (while_in_branch, (X,)),
+    "a while under a branch": (
+        lambda x: [lx.cond(x[0] > bound, lambda v: v, lambda v: while_in_while(v)[0], x) for bound in (100, -100)],
+        (X,),
+    ),
     "in a loop that ends by all lanes": (
         lambda x: lx.while_loop(lambda c: lnp.sum(c * c) < 1e3, lambda c: nested(c) + c * 2 + 1, x),
         (X,),
@@ -253,15 +299,28 @@ def test_a_carried_array_is_updated_where_it_is() -> None:
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
-@pytest.mark.parametrize("turns", [8, 9])
-def test_a_condition_is_asked_again_after_the_turns_of_a_dispatch(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, _ = agree(steps_to(1e3), X)
-    assert whole[1] > 20
-    monkeypatch.setattr(workgroup, "most_turns", lambda loop: turns)
-    cut, shaders = agree(lambda x: steps_to(1e3)(x), X)
-    assert is_by_workgroup(shaders)
+@pytest.mark.parametrize(
+    "name",
+    ["while", "a while in a scan", "a while in a while", "a while in a branch of a loop", "a while under a branch"],
+)
+def test_a_dispatch_stops_and_the_next_one_goes_on_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, arguments = LOOPS[name]
+    whole, _ = agree(function, *arguments)
+    most = 4000  # little more than the dearest turn takes
+    for emitting in (workgroup, stopping):
+        monkeypatch.setattr(emitting, "MOST_OF_TURNS", 2 * most)
+    monkeypatch.setattr("lavax.backends.vulkan.emit.loop.writing.MOST_SPENT", most)
+    cut, shaders = agree(lambda *given: function(*given), *arguments)
+    assert is_by_workgroup(shaders) and f"> {most}) {{" in shaders
     for one, other in zip(whole, cut, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_a_while_is_dispatched_once_if_its_turns_are_few() -> None:
+    plan = backend().lower(lx.trace(while_in_while)(X)).plan
+    (loop,) = (command for command in plan.commands if isinstance(command, UntilFlag))
+    assert len(loop.commands) == 1
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
