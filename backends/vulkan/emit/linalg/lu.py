@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.linalg.lu_by_columns import eliminate_by_columns, suits_columns
 from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -102,6 +103,8 @@ def emit_lu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of lu."""
     routine = MatrixRoutine(kernel, profile, lifted)
     routine.starts("permutation", "parity")
+    if suits_columns(routine):
+        return eliminate_by_columns(routine)
     routine.load("x.data[e]")
     routine.write(_BEGIN)
     routine.write((_BY_PANELS if profile.kind == "cpu" else _BY_ELEMENTS).replace("EXCHANGE", _EXCHANGE.strip()))
