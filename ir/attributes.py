@@ -53,6 +53,7 @@ FUNCTION = Domain("a function on the host", lambda value: isinstance(value, Host
 # By the name of the attribute, which means one thing in all operations but those in the next table.
 DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("across", "biased", "by_place", "complete", "empty", "lower", "masked", "nonpositive"), FLAG),
+    "tied": FLAG,
     **dict.fromkeys(("relative", "reverse", "right", "rounded", "transposed", "unit_diagonal", "vectors"), FLAG),
     **dict.fromkeys(("lowest", "highest"), INTEGER),
     **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "sequences", "shift"), COUNT),

@@ -39,7 +39,7 @@ CONV = dict(
     window=((0,), (0,)), stride=(1,), low=(0,), high=(0,), interior=(0,), dilation=(1,),
     contract=((), ()), batch=((), ()),
 )
-DIGITS = dict(shift=0, bits=4, tile=8)
+DIGITS = dict(shift=0, bits=4, tile=8, tied=False)
 RUNS = dict(join="add", chunk=2)
 SHEAR = dict(axes=(0,), along=(1,), stride=(1,), dilation=(1,))
 REFUSED: list[Refused] = [
@@ -159,6 +159,7 @@ REFUSED: list[Refused] = [
     ("unsort", "f32[3] i32[3]", dict(axis=1), None, ShapeError, "axis 1 is not an axis of f32[3]"),
     ("count_digits", "i32[9]", DIGITS, None, DtypeError, "the values must be rows of unsigned integers, got i32[9]"),
     ("count_digits", "u32[9]", {**DIGITS, "bits": 0}, None, ShapeError, "count_digits: no digits of u32[9]"),
+    ("count_digits", "u64[9]", {**DIGITS, "tied": True}, None, DtypeError, "only u32 has words of both zeros"),
     ("move_by_digit", "u32[9] i32[16,1]", DIGITS, None, ShapeError, "the starts i32[16,1] must be i32[16,2]"),
     (
         "join_places", "f32[5] f32[3] i32[2]", dict(join="add"), None, ShapeError,

@@ -130,8 +130,12 @@ _DIGITS = (((7,), 0, 4, 16), ((2, 70), 3, 6, 32), ((3, 41), 24, 8, 16), ((2, 1),
 def _digits(op: str) -> Iterator[tuple[str, np.ndarray, Mapping[str, int]]]:
     for shape, shift, bits, tile in _DIGITS:
         values = generator(f"{op}{shape}").integers(0, 2**64, shape, dtype=np.uint64)
-        yield f"{list(shape)}-{bits}-u64", values, dict(shift=shift + 32, bits=bits, tile=tile)
-        yield f"{list(shape)}-{bits}", values.astype(np.uint32), dict(shift=shift, bits=bits, tile=tile)
+        attrs = dict(bits=bits, tile=tile)
+        yield f"{list(shape)}-{bits}-u64", values, attrs | dict(shift=shift + 32, tied=False)
+        words = values.astype(np.uint32)
+        yield f"{list(shape)}-{bits}", words, attrs | dict(shift=shift, tied=False)
+        words = np.where(words % 3 == 0, 2**31 - 1, np.where(words % 3 == 1, 2**31, words)).astype(np.uint32)
+        yield f"{list(shape)}-{bits}-tied", words, attrs | dict(shift=shift, tied=True)
 
 
 def _count_digits() -> Iterator[Case]:

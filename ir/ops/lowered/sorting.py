@@ -7,7 +7,10 @@ import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.types import TensorType, int32
+from lavax.ir.types import TensorType, int32, uint32
+
+# The words of minus zero and zero, among words in the order of the floats that they stand for.
+ZEROS = ((1 << 31) - 1, 1 << 31)
 
 
 def _check_run(name: str, keys: TensorType, run: int) -> None:
@@ -48,6 +51,8 @@ def _infer_count_digits(operands: Sequence[TensorType], attrs: Attributes, decla
         raise DtypeError(f"count_digits: the values must be rows of unsigned integers, got {values}")
     if not (0 <= attrs["shift"] < attrs["shift"] + attrs["bits"] <= 64 and attrs["tile"] > 0):
         raise ShapeError(f"count_digits: no digits of {values}: {attrs}")
+    if attrs["tied"] and values.dtype != uint32:
+        raise DtypeError(f"count_digits: only u32 has words of both zeros, got {values}")
     *batch, length = values.shape
     return TensorType((*batch, 1 << attrs["bits"], -(-length // attrs["tile"])), int32)
 
@@ -93,7 +98,8 @@ def _evaluate_merge_runs(
 
 
 def _digits(values: np.ndarray, attrs: Attributes) -> np.ndarray:
-    shifted = values.astype(np.uint64) >> np.uint64(attrs["shift"])
+    counted = values + (values == ZEROS[0]) if attrs["tied"] else values
+    shifted = counted.astype(np.uint64) >> np.uint64(attrs["shift"])
     return (shifted & np.uint64((1 << attrs["bits"]) - 1)).astype(np.int64)
 
 
@@ -128,8 +134,8 @@ define(
 # merge_runs(keys[…,n], order): given positions in which every `run` is sorted, those in which every 2·run are.
 define(Operation("merge_runs", "lowered", _infer_merge_runs, _evaluate_merge_runs, ("run",)))
 # count_digits(values[…,n]): how many values of each `tile` of neighbours have each digit; a digit is the `bits` bits
-# from bit `shift` on.
-_DIGITS = ("shift", "bits", "tile")
+# from bit `shift` on. If `tied`, the digits of the word of minus zero are those of zero's.
+_DIGITS = ("shift", "bits", "tile", "tied")
 define(Operation("count_digits", "lowered", _infer_count_digits, _evaluate_count_digits, _DIGITS))
 # move_by_digit(values, starts): each row's values moved; those of one tile and digit keep their order and are stored
 # from starts[…,digit,tile] on.

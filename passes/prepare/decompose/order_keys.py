@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from lavax.ir.graph import Node
 from lavax.ir.types import DType, float32, int32, uint32, uint64
-from lavax.passes.build.builder import add, build, cast, greater, splat, where
+from lavax.passes.build.builder import add, build, cast, equal, greater, splat, where
 
+_WORD = 32  # bits
 # How many bits of float32, counted from the sign bit, hold the numbers of narrower dtypes.
 _UPPER_BITS = {"f16": 19, "bf16": 16}
 
@@ -33,6 +34,22 @@ def order_keys(x: Node) -> Keys:
         width = _UPPER_BITS.get(x.dtype.name, x.dtype.bits)
         return Keys(_of_floats(wide), wide.dtype.bits - width, width)
     return Keys(_of_integers(x), 0, x.dtype.bits)
+
+
+def float_words(x: Node) -> Keys:
+    """The keys of floats of at most 32 bits, but for minus zero, whose word is the one before that of zero."""
+    keys = order_keys(x)
+    bits = build("bitcast", cast(x, float32), type=keys.node.type)
+    sign = splat(1 << _WORD - 1, bits.type)
+    minus_zero = splat((1 << _WORD - 1) - 1, bits.type)
+    return Keys(where(equal(bits, sign), minus_zero, keys.node), keys.first, keys.width)
+
+
+def floats_of(words: Node, dtype: DType) -> Node:
+    """The inverse of `float_words`."""
+    sign = splat(1 << _WORD - 1, words.type)
+    bits = where(greater(sign, words), build("not", words), build("subtract", words, sign))
+    return cast(build("bitcast", bits, type=words.type.with_dtype(float32)), dtype)
 
 
 def _of_integers(x: Node) -> Node:

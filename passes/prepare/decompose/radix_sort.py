@@ -33,12 +33,15 @@ def payload_of(pairs: Node) -> Node:
     return cast(cast(pairs, uint32), int32)
 
 
-def sorted_by_bits(values: Node, first: int, width: int) -> Node:
-    """Each row of `values`, sorted stably by the `width` bits from bit `first` on."""
+def sorted_by_bits(values: Node, first: int, width: int, tied: bool = False) -> Node:
+    """Each row of `values`, sorted stably by the `width` bits from bit `first` on.
+
+    If `tied`, the words of floats' two zeros are equal.
+    """
     passes = -(-width // RADIX_SORT.digit_bits[-1])
     bits = next(bits for bits in RADIX_SORT.digit_bits if bits * passes >= width)
     for shift in range(first, first + width, bits):
-        values = _sorted_by_digit(values, shift, min(bits, values.dtype.bits - shift))
+        values = _sorted_by_digit(values, shift, min(bits, values.dtype.bits - shift), tied)
     return values
 
 
@@ -47,8 +50,8 @@ def _tile_of(length: int) -> int:
     return min(max(1 << (wanted - 1).bit_length(), RADIX_SORT.shortest_tile), RADIX_SORT.longest_tile)
 
 
-def _sorted_by_digit(values: Node, shift: int, bits: int) -> Node:
-    digit: dict[str, Any] = dict(shift=shift, bits=bits, tile=_tile_of(values.shape[-1]))
+def _sorted_by_digit(values: Node, shift: int, bits: int, tied: bool) -> Node:
+    digit: dict[str, Any] = dict(shift=shift, bits=bits, tile=_tile_of(values.shape[-1]), tied=tied)
     counts = build("count_digits", values, **digit)
     tiles, last = counts.shape[-1], counts.type.rank - 1
     ends = build("cumulative_sum", counts, axis=last)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node
-from lavax.ir.types import float32, uint32, uint64
+from lavax.ir.types import uint32, uint64
 from lavax.passes.build.builder import build, cast, gather, iota, splat, transpose
-from lavax.passes.prepare.decompose.order_keys import integers_of, order_keys
+from lavax.passes.prepare.decompose.order_keys import float_words, floats_of, integers_of, order_keys
 from lavax.passes.prepare.decompose.radix_sort import WORD, payload_of, sorted_by_bits, with_payload
 from lavax.passes.target.target import ANY_DEVICE, Target
 
@@ -117,15 +117,14 @@ def _sorted_along(x: Node, order: Node) -> Node:
 
 
 def sorted_rows(x: Node, target: Target) -> Node:
-    """Sorted along the last axis. Floats move with their keys, because keys do not hold the sign of zero."""
+    """Sorted along the last axis. Words that stand for floats hold the sign of zero, which does not count."""
     if not uses_radix_sort(x, target) or x.dtype.bits == 64:
         return _sorted_along(x, order_of_rows(x, target))
+    if x.dtype.is_float:
+        words = float_words(x)
+        return floats_of(sorted_by_bits(words.node, words.first, words.width, tied=True), x.dtype)
     keys = order_keys(x)
-    if not x.dtype.is_float:
-        return integers_of(sorted_by_bits(keys.node, keys.first, keys.width), x.dtype)
-    wide = cast(x, float32)
-    bits = _moved_with(keys.node, build("bitcast", wide, type=keys.node.type), keys.first)
-    return cast(build("bitcast", bits, type=wide.type), x.dtype)
+    return integers_of(sorted_by_bits(keys.node, keys.first, keys.width), x.dtype)
 
 
 def along_last(rule: Callable[[Node, Target], Node]) -> Callable[[Node, Target], Node]:

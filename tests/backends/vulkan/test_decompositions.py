@@ -169,6 +169,19 @@ def test_sort_of_bfloat16() -> None:
         np.testing.assert_array_equal(found, function(x, kind="stable"))
 
 
+@pytest.mark.parametrize("schedule", ["serial", "shared"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_zeros_of_both_signs_keep_their_order_beside_the_least_numbers(dtype: str, schedule: str) -> None:
+    least = np.finfo(dtype).smallest_subnormal
+    x = RANDOM.choice(np.array([0.0, -0.0, least, -least, np.inf, np.nan, -np.inf], dtype), (3, 2500))
+    device = backend() if schedule == "serial" else as_gpu()
+    (found,) = run(graph("sort", [x], axis=1), [x], device=device)
+    expected = np.sort(x, axis=1, kind="stable")
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+
+
 @pytest.mark.parametrize(
     "function", [lnp.sort, lnp.median, lambda x: lnp.quantile(x, 0.3), lambda x: lnp.top_k(x, 700).values]
 )

@@ -111,7 +111,8 @@ def search_sorted(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: 
 
 
 def digit_of(value: np.ndarray, attrs: Mapping[str, Any]) -> int:
-    return int(value) // 2 ** attrs["shift"] % 2 ** attrs["bits"]
+    counted = int(value) + (attrs["tied"] and value == 2**31 - 1)
+    return counted // 2 ** attrs["shift"] % 2 ** attrs["bits"]
 
 
 def count_digits(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:

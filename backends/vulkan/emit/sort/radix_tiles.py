@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from math import prod
 
 from lavax.backends.vulkan.glsl.routine import RoutineShader
+from lavax.ir.ops.lowered.sorting import ZEROS
 from lavax.passes.kernels.index import ZERO, flatten, unflatten, variable
 from lavax.passes.kernels.reads import Coordinates
 
@@ -18,7 +19,7 @@ class RadixTiles:
         self.values = routine.operands[0]
         *self.batch, self.length = self.values.shape
         attrs = routine.node.attrs
-        self.shift, self.bits, self.tile = attrs["shift"], attrs["bits"], attrs["tile"]
+        self.shift, self.bits, self.tile, self.tied = (attrs[name] for name in ("shift", "bits", "tile", "tied"))
         self.digits = 1 << self.bits
         self.extents = (*self.batch, -(-self.length // self.tile))
         self.count = prod(self.extents)
@@ -37,7 +38,8 @@ class RadixTiles:
         return text
 
     def write_digit(self, value: str) -> None:
-        self.body.line(f"uint digit = uint({value} >> {self.shift}u) & {self.digits - 1}u;")
+        counted = f"({value} + uint({value} == {ZEROS[0]}u))" if self.tied else value
+        self.body.line(f"uint digit = uint({counted} >> {self.shift}u) & {self.digits - 1}u;")
 
     def along(self, start: str, step: str) -> AbstractContextManager[None]:
         return self.body.block(f"for (int k = {start}; k < end; k += {step})", frozenset(("k",)))
