@@ -2,8 +2,8 @@
 
 In float32, lines of small prime factors are transformed by kernels of their own (`fourier_step`), and so are those that
 Bluestein's convolution pads to such lengths. In float64, and for lines of up to 128 points with larger prime factors,
-transforms are products with small matrices. Other lengths with large prime factors become convolutions (Bluestein
-1970).
+transforms are products with small matrices. Other lengths with large prime factors become convolutions: of primes p
+with a smooth p − 1 in many float32 lines those of prime_lines.py, of others Bluestein's (1970).
 
 For products, a line of n₁·n₂ points is transformed along n₁, multiplied by twiddle factors, and transformed along n₂
 (Cooley and Tukey 1965). Each of these steps is one real product, whose matrix holds the roots of unity: it takes the
@@ -31,6 +31,7 @@ from lavax.passes.build.builder import (
     transpose,
     zeros,
 )
+from lavax.passes.complex_parts import prime_lines
 from lavax.passes.complex_parts.arithmetic import multiply
 from lavax.passes.complex_parts.parts import Parts, Real, interleaved, parts, separated
 from lavax.passes.complex_parts.real_lines import joined, taken_apart
@@ -79,8 +80,12 @@ def to_real(node: Node, s: Parts) -> Node:
 
 
 def _along(z: Parts, axis: int, reverse: bool) -> Parts:
-    if _has_steps(z.real.node, z.real.node.shape[axis]):
+    part = z.real.node
+    length = part.shape[axis]
+    if _has_steps(part, length):
         return separated(_by_steps(interleaved(z), axis, reverse))
+    if part.dtype == float32 and prime_lines.is_suited(length, part.type.size // length, _LARGEST_PRIME):
+        return separated(_of_prime(interleaved(z), axis, reverse))
     return _by_products(z, axis, reverse)
 
 
@@ -94,6 +99,18 @@ def _by_steps(whole: Node, axis: int, reverse: bool) -> Node:
     shape = whole.shape[:-1]
     form = (prod(shape[:axis]), shape[axis], 1, prod(shape[axis + 1 :]), 2)
     return build("fourier_step", reshape(whole, form), type=whole.type, reverse=reverse)
+
+
+def _of_prime(whole: Node, axis: int, reverse: bool) -> Node:
+    """The transform along an axis of a prime number of points."""
+    others = [other for other in range(whole.type.rank - 1) if other != axis]
+    order = [*others, axis, whole.type.rank - 1]
+    moved = transpose(whole, order)
+    batch = prod(whole.shape[other] for other in others)
+    found = prime_lines.transformed(
+        reshape(moved, (batch, whole.shape[axis], 2)), reverse, lambda x, reverse: _by_steps(x, 1, reverse)
+    )
+    return transpose(reshape(found, moved.shape), [order.index(place) for place in range(whole.type.rank)])
 
 
 def _by_products(z: Parts, axis: int, reverse: bool) -> Parts:
@@ -124,6 +141,8 @@ def _lines(x: Node, forward: bool) -> Node:
         found = _by_steps(transpose(x, (1, 2, 0)), 1, not forward)
         return transpose(found, (2, 1, 0))
     steps, rest = widths(length)
+    if not steps and x.dtype == float32 and prime_lines.is_suited(length, batch, _LARGEST_PRIME):
+        return transpose(_of_prime(transpose(x, (1, 2, 0)), 1, not forward), (2, 1, 0))
     if not steps:
         return _step(x, forward) if rest <= _WIDEST_ALONE else _by_convolution(x, forward)
     first, others = steps[0], length // steps[0]
