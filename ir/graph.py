@@ -7,6 +7,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any
 
+from lavax.base.often_made import often_made
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DType, TensorType
 
@@ -14,7 +15,7 @@ INPUT = "input"
 _NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@often_made(slots=True)
 class Node:
     """One value and the operation that computes it; compared by identity.
 
@@ -138,17 +139,18 @@ def topological(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node
     done: set[Node] = set(stop)
     order: list[Node] = []
     for output in outputs:
-        stack = [(output, False)]
+        stack = [output]
         while stack:
-            node, ready = stack.pop()
+            node = stack[-1]
             if node in done or node.op == INPUT:
+                stack.pop()
                 continue
-            if ready:
-                done.add(node)
-                order.append(node)
+            waiting = [operand for operand in node.operands if operand not in done and operand.op != INPUT]
+            if waiting:
+                stack += waiting[::-1]
             else:
-                stack.append((node, True))
-                stack += [(operand, False) for operand in reversed(node.operands) if operand not in done]
+                done.add(node)
+                order.append(stack.pop())
     return order
 
 
@@ -170,6 +172,11 @@ def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
     """For each operand, the nodes that read it, each once and in order."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:
-        for operand in dict.fromkeys(node.operands):
-            users.setdefault(operand, []).append(node)
+        operands = node.operands
+        for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
+            readers = users.get(operand)
+            if readers is None:
+                users[operand] = [node]
+            else:
+                readers.append(node)
     return users

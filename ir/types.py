@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.base.often_made import often_made
 from lavax.ir.brain_floats import (
     as_brain_floats,
     brain_float,
@@ -185,7 +186,7 @@ def dtype_of_data(dtype: Any) -> DType | None:
         return None
 
 
-@dataclass(frozen=True)
+@often_made(eq=True)
 class TensorType:
     """The shape and element type of a value, `f32[2,3]` in text."""
 
@@ -230,7 +231,7 @@ def complex_of(part: DType) -> DType:
 _tuple = DType("tuple", "tuple", np.dtype(object), np.dtype(np.void))
 
 
-@dataclass(frozen=True)
+@often_made(eq=True)
 class TupleType(TensorType):
     """The type of a node with several results, `(f32[2], i32[])` in text; only `item` reads such a node.
 

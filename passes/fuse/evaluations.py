@@ -8,8 +8,9 @@ nodes hardly grows.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lavax.base.often_made import often_made
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of
@@ -18,7 +19,7 @@ from lavax.passes.fuse.costs import cost_of
 _OWN = 0
 
 
-@dataclass(frozen=True)
+@often_made()
 class Evaluations:
     """How many values are computed for one element, and their cost. At all coordinates but one, a value counts half,
     because some coordinates turn out to be equal or to need only one part of a concatenation.

@@ -1,11 +1,16 @@
-"""Turns the kernels found by fusion into self-contained pieces of graph."""
+"""Turns the kernels found by fusion into self-contained pieces of graph.
+
+Kernels that are equal in all, such as those of a network's layers, are one object: what passes and the backend find out
+about one, they need not find out again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, KeysView, Sequence
+from collections.abc import Hashable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, input_node, topological, with_operands
+from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.kernels.kernel import Kernel
@@ -21,28 +26,66 @@ class Piece:
     writes: tuple[Node, ...]
 
 
-def extract(fusion: Fusion, outputs: Iterable[Node]) -> list[Piece]:
+def extract(fusion: Fusion, outputs: Iterable[Node], known: dict[Hashable, Kernel] | None = None) -> list[Piece]:
     """The kernels needed for `outputs`, each after the kernels it reads from.
 
-    Fusion may have marked a result for a reader that later joined the kernel; such results are not written.
+    `known` are kernels that were found before; new ones are added. Fusion may have marked a result for a reader
+    that later joined the kernel; such results are not written.
     """
     needed = set(outputs)
     pieces: list[Piece] = []
+    known = {} if known is None else known
     for draft in sorted(fusion.all_drafts, key=lambda draft: draft.order, reverse=True):
         results = tuple(result for result in draft.results if result in needed)
         if results:
-            pieces.append(_piece(fusion, draft, results))
+            pieces.append(_piece(fusion, draft, results, known))
             needed.update(pieces[-1].reads)
     return pieces[::-1]
 
 
-def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...]) -> Piece:
+def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...], known: dict[Hashable, Kernel]) -> Piece:
+    """A draft's piece, whose kernel is the one `known` that is equal, if there is one."""
     arrays = fusion.cone(results, draft)[1]
     order = topological(results, stop=arrays)
-    gathers = [node for node in order if node.op == "gather"]
-    own = {node: _with_own_counts(node, arrays.keys()) for node in gathers}
+    own = {node: _with_own_counts(node, arrays.keys()) for node in order if node.op == "gather"}
     used = (operand for node in order for operand in own.get(node, node.operands))
     reads = tuple(dict.fromkeys(operand for operand in used if operand in arrays))
+    fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
+    if own:  # its coordinates may name nodes of this graph
+        return Piece(_kernel(draft, order, own, reads, results, fixed), reads, results)
+    key = _key(draft, order, reads, results, fixed)
+    kernel = known.get(key)
+    if kernel is None:
+        kernel = known[key] = _kernel(draft, order, own, reads, results, fixed)
+    return Piece(kernel, reads, results)
+
+
+def _key(
+    draft: KernelDraft, order: Sequence[Node], reads: Sequence[Node], results: Sequence[Node], fixed: Sequence[Node]
+) -> Hashable:
+    """Equal for drafts without gathers that give the same kernel, the lines of the user's code included."""
+    number = {node: place for place, node in enumerate((*reads, *order))}
+    parts: list[Hashable] = [draft.kind, draft.domain.outer, draft.domain.reduced, len(reads)]
+    parts += [array.type for array in reads]
+    for node in order:
+        parts += [node.op, node.type, node.location, tuple([number[operand] for operand in node.operands])]
+        # repr distinguishes 0.0 from -0.0, and NaN equals NaN.
+        attrs = node.attrs
+        parts += [repr(attrs[name]) if name == "value" else attrs[name] for name in OPERATIONS[node.op].attributes]
+    parts.append(tuple([number[result] for result in results]))
+    for node in fixed:
+        parts += [number[node], tuple([index.key for index in draft.members[node]])]
+    return tuple(parts)
+
+
+def _kernel(
+    draft: KernelDraft,
+    order: Sequence[Node],
+    own: Mapping[Node, tuple[Node, ...]],
+    reads: Sequence[Node],
+    results: Sequence[Node],
+    fixed: Sequence[Node],
+) -> Kernel:
     renamed: dict[Node, Node] = {array: input_node(f"a{number}", array.type) for number, array in enumerate(reads)}
     nodes: list[Node] = []
     for node in order:
@@ -54,9 +97,8 @@ def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...]) -> Pie
         renamed[node] = with_operands(node, tuple(renamed[operand] for operand in operands))
         nodes.append(renamed[node])
     graph = Graph(tuple(renamed[array] for array in reads), tuple(nodes), tuple(renamed[result] for result in results))
-    fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
     coordinates = {renamed[node]: draft.members[node] for node in fixed}
-    return Piece(Kernel(draft.kind, graph, draft.domain, coordinates), reads, results)
+    return Kernel(draft.kind, graph, draft.domain, coordinates)
 
 
 def _with_own_counts(node: Node, arrays: KeysView[Node]) -> tuple[Node, ...]:

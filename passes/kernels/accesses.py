@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.index import Index, flatten
-from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.kernel import Kernel, once_a_kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
 
@@ -67,6 +66,7 @@ def operand_coordinates(reduction: Node, at: Coordinates, kernel: Kernel) -> Coo
     )
 
 
+@once_a_kernel
 def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
     """Whether each element of the input is read only by the invocation that writes the output's same element."""
     if kernel.kind == "routine":
@@ -82,11 +82,12 @@ def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
     return positions.keys() <= {flatten(kernel.coordinates[written], written.shape)}
 
 
-@lru_cache(maxsize=4)  # a scheduler asks of one kernel again and again, for each of its arrays
+@once_a_kernel
 def _all_accesses(kernel: Kernel) -> Mapping[Node, Mapping[Index, None]]:
     return accesses(kernel, roots_of(kernel))
 
 
+@once_a_kernel
 def updated_in_place(kernel: Kernel) -> Node | None:
     """The input that a scatter updates, if the kernel uses that input for nothing else."""
     node, *others = kernel.graph.outputs

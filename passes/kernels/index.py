@@ -9,11 +9,11 @@ put together again (a reshape and its inverse, say) comes out as it went in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, inf
 from typing import Any, Generic, TypeVar
 
+from lavax.base.often_made import often_made
 from lavax.ir.graph import Node
 
 _Kept = TypeVar("_Kept")
@@ -39,7 +39,7 @@ class kept(Generic[_Kept]):  # noqa: N801  # used as a decorator
         return value
 
 
-@dataclass(frozen=True, eq=False)
+@often_made()
 class Index:
     """constant + Σ coefficient · atom; `terms` are sorted by `order_of_atom`."""
 
@@ -92,7 +92,7 @@ class Index:
         return _LOOKUP in self.key
 
 
-@dataclass(frozen=True, eq=False)
+@often_made()
 class Atom:
     """What an Index is a sum of. Atoms with equal keys are the same number.
 
@@ -116,7 +116,7 @@ class Atom:
     high: int
 
 
-@dataclass(frozen=True, eq=False)
+@often_made()
 class Variable(Atom):
     """A loop variable that runs from `low` to `high`."""
 
@@ -131,7 +131,7 @@ class Variable(Atom):
         return frozenset(((self.name, self.low, self.high),))
 
 
-@dataclass(frozen=True, eq=False)
+@often_made()
 class Quotient(Atom):
     """dividend // divisor, of a dividend that is never negative."""
 
@@ -147,7 +147,7 @@ class Quotient(Atom):
         return self.dividend.ranges
 
 
-@dataclass(frozen=True, eq=False)
+@often_made()
 class Remainder(Atom):
     """dividend % divisor, of a dividend that is never negative."""
 
@@ -168,7 +168,7 @@ class Remainder(Atom):
         return self.dividend.ranges
 
 
-@dataclass(frozen=True, eq=False)
+@often_made()
 class Clamped(Atom):
     """An Index moved to the nearest number from `low` to `high`."""
 
@@ -183,7 +183,7 @@ class Clamped(Atom):
         return self.index.ranges
 
 
-@dataclass(frozen=True, eq=False)
+@often_made()
 class Lookup(Atom):
     """The element of an integer array at some coordinates, clamped to the range from `low` to `high`."""
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from math import prod
-from typing import Literal
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from lavax.ir.graph import Graph, Node
 from lavax.ir.printer import structural_key
 from lavax.passes.kernels.reads import Coordinates
 
+_Asked = ParamSpec("_Asked")
+_Found = TypeVar("_Found")
 Kind = Literal["map", "row", "contract", "routine", "loop", "region"]
 
 
@@ -55,6 +58,7 @@ class Kernel:
     paired: bool = False
     by_descriptor: tuple[int, ...] = ()
     given: frozenset[Node] = frozenset()
+    _found: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)  # by `once_a_kernel`
 
     def is_row_level(self, node: Node) -> bool:
         """Whether a node of `coordinates` has one element per row, rather than one per reduced element."""
@@ -62,6 +66,24 @@ class Kernel:
         return all(index.variables.isdisjoint(reduced) for index in self.coordinates[node])
 
 
+def once_a_kernel(
+    find: Callable[Concatenate[Kernel, _Asked], _Found],
+) -> Callable[Concatenate[Kernel, _Asked], _Found]:
+    """A function of a kernel, and of what can be hashed, whose results are kept with the kernel."""
+
+    @wraps(find)
+    def found(kernel: Kernel, /, *asked: _Asked.args, **named: _Asked.kwargs) -> _Found:
+        assert not named, "further arguments are given by position"
+        key = (find, *asked)
+        if key not in kernel._found:
+            kernel._found[key] = find(kernel, *asked, **named)
+        result: _Found = kernel._found[key]
+        return result
+
+    return found
+
+
+@once_a_kernel
 def kernel_key(kernel: Kernel) -> Hashable | None:
     """Equal for two kernels exactly if the same code serves both; None if coordinates contain a number read from an
     array, because they name that array's node, which differs between kernels.

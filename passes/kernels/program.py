@@ -45,8 +45,8 @@ def print_step(step: KernelStep) -> str:
     kernel = step.kernel
     parts = f" parts={len(step.kernels)}" if len(step.kernels) > 1 else ""
     lines = [f"kernel {step.name} {_loops(kernel, parts)}{' after_barrier' if step.barrier else ''}"]
-    for part, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
-        if step.abreast and part is not kernel:
+    for number, (part, reads, writes) in enumerate(zip(step.kernels, step.reads, step.writes, strict=True)):
+        if step.abreast and number:
             lines.append(f"  beside {_loops(part)}")
         lines.append(f"  {_extents(part.domain.outer)} ({', '.join(reads)}) -> ({', '.join(writes)})")
         lines += [print_graph(part.graph, indent="  ")] if step.abreast else []

@@ -18,7 +18,7 @@ from lavax.passes.fuse.lane_loops import operations_of
 from lavax.passes.kernels.accesses import array_in_place
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Repeat, Until
 from lavax.passes.kernels.index import Index, variable
-from lavax.passes.kernels.kernel import Kernel, KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep, once_a_kernel
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.kernels.reads import READS, Coordinates
 from lavax.passes.reports.cost import Cost, KernelCost
@@ -293,6 +293,19 @@ def _operations(node: Node, elements: int) -> int:
     return cost_of(node) * elements if OPERATIONS[node.op].family == "elementwise" else 0
 
 
+@once_a_kernel
+def _elements_needed(kernel: Kernel) -> Mapping[Node, int]:
+    needs = _Needs()
+    needs.follow(kernel.graph)
+    return needs.elements
+
+
+@once_a_kernel
+def _operations_of(kernel: Kernel) -> int:
+    needed = _elements_needed(kernel)
+    return sum(_operations(node, needed.get(node, 0)) for node in kernel.graph.nodes)
+
+
 def cost_of_step(
     step: KernelStep, donors: Mapping[str, str], times: int = 1, is_least: bool = False
 ) -> KernelCost:
@@ -301,12 +314,11 @@ def cost_of_step(
     read: dict[str, int] = {}
     written: dict[str, int] = {}
     for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True):
-        needs = _Needs()
-        needs.follow(kernel.graph)
+        needed = _elements_needed(kernel)
         held = array_in_place(kernel, reads, writes, donors)
-        operations += sum(_operations(node, needs.elements.get(node, 0)) for node in kernel.graph.nodes)
+        operations += _operations_of(kernel)
         for node, name in zip(kernel.graph.inputs, reads, strict=True):
-            elements = needs.elements.get(node, 0) if node is not held else _reread(kernel)
+            elements = needed.get(node, 0) if node is not held else _reread(kernel)
             nbytes = elements * node.dtype.storage.itemsize
             read[name] = max(read.get(name, 0), nbytes)  # an array read by several merged kernels is loaded once
         stored = (node if held is None else node.operands[1] for node in kernel.graph.outputs)

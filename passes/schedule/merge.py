@@ -15,7 +15,7 @@ from lavax.ir.printer import format_attribute, value_names
 from lavax.ir.types import TensorType
 from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.index import variable
-from lavax.passes.kernels.kernel import Domain, Kernel
+from lavax.passes.kernels.kernel import Domain, Kernel, once_a_kernel
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class MergedMaps:
 MERGED_MAPS = MergedMaps()
 
 
+@once_a_kernel
 def merge_key(kernel: Kernel) -> str | None:
     """Equal for kernels that can be merged; None if the kernel is no flat map."""
     size = kernel.domain.rows

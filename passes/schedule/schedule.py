@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
 from lavax.passes.kernels.commands import Command
-from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.abreast import group_abreast, is_abreast
@@ -58,9 +58,10 @@ def schedule(
     prepared for `target` too.
     """
     graph = without_unread(graph)
-    pieces = _pieces(graph, target, pairs or {})
+    known: dict[Hashable, Kernel] = {}
+    pieces = _pieces(graph, target, pairs or {}, known)
     if target.fusion.operations_per_byte:
-        graph, pieces = _with_less_memory(graph, pieces, target, pairs or {})
+        graph, pieces = _with_less_memory(graph, pieces, target, pairs or {}, known)
     groups, phases = dispatch_groups(pieces, target)
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
@@ -86,18 +87,20 @@ def schedule(
 
 
 def _with_less_memory(
-    graph: Graph, pieces: list[Piece], target: Target, pairs: Mapping[int, int]
+    graph: Graph, pieces: list[Piece], target: Target, pairs: Mapping[int, int], known: dict[Hashable, Kernel]
 ) -> tuple[Graph, list[Piece]]:
     """The graph and its kernels, with values recomputed that memory would hold over its peak."""
     changed = with_recomputed_values(graph, pieces, _levels(pieces))
     if changed is graph:
         return graph, pieces
-    return changed, _pieces(changed, target, pairs)
+    return changed, _pieces(changed, target, pairs, known)
 
 
-def _pieces(graph: Graph, target: Target, pairs: Mapping[int, int]) -> list[Piece]:
+def _pieces(
+    graph: Graph, target: Target, pairs: Mapping[int, int], known: dict[Hashable, Kernel]
+) -> list[Piece]:
     carried = {graph.outputs[position]: graph.inputs[of] for position, of in pairs.items()}
-    return extract(fuse(graph, target, carried), graph.outputs)
+    return extract(fuse(graph, target, carried), graph.outputs, known)
 
 
 def dispatch_groups(pieces: Sequence[Piece], target: Target) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:

@@ -19,7 +19,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.accesses import updated_in_place
-from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.kernel import Kernel, once_a_kernel
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ SMALL_KERNELS = SmallKernels()
 _WORD, _SHARED = re.compile(r"\bwords\[(\d+)\]"), re.compile(r"\bshared_(\w+)")
 
 
+@once_a_kernel
 def abreast_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
     """The size of the kernel's workgroups, which one dispatch has; None for a kernel that shares none."""
     if kernel.kind == "routine":

@@ -50,6 +50,7 @@ from lavax.backends.vulkan.plan.plan import (
 )
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.errors import DtypeError
+from lavax.ir.graph import Node
 from lavax.ir.types import DType, float64, int64, uint64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.accesses import array_in_place
@@ -103,6 +104,7 @@ class _Emission:
         self._works: dict[Hashable, Work] = {}
         self._suited_shaders: dict[Shader, Shader] = {}
         self._schedules: dict[Kernel, Hashable | None] = {}
+        self._on_device: dict[Kernel, Kernel] = {}
         self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
@@ -333,13 +335,14 @@ class _Emission:
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
         strided, schedule = self._strided.get(kernel), self._schedule(kernel)
-        given = self._given.get(kernel, frozenset())
-        kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
-        # Strided products choose their descriptors themselves.
-        by_address = self.lifted or strided is not None
-        by_descriptor = () if by_address else arrays_by_descriptor(kernel, self.profile.descriptor_range_bytes)
-        kernel = replace(kernel, by_descriptor=by_descriptor, given=given)
-        key = kernel_key(kernel)
+        by_address = self.lifted or strided is not None  # strided products choose their descriptors themselves
+        if moving:
+            kernel = self._for_device(kernel, by_address, moving)
+        elif kernel not in self._on_device:
+            kernel = self._on_device.setdefault(kernel, self._for_device(kernel, by_address, {}))
+        else:
+            kernel = self._on_device[kernel]
+        by_descriptor, key = kernel.by_descriptor, kernel_key(kernel)
         launch = self._launch(kernel, key, schedule) if strided is None else strided
         counters = [slot for place in places for slot in place.counters]
         ordered = places if launch.order is None else [places[array] for array in launch.order]
@@ -347,6 +350,13 @@ class _Emission:
         seen = tuple(place.slot for place in ordered)
         described = [self._position(place) for place in ordered[: launch.by_descriptor]]
         return Part(launch, (*described, *seen[launch.by_descriptor :], *counters, *positions), seen), key
+
+    def _for_device(self, kernel: Kernel, by_address: bool, moving: dict[Node, tuple[int, ...]]) -> Kernel:
+        """A kernel with what its shader must know about the device and about its arrays."""
+        given = self._given.get(kernel, frozenset())
+        kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
+        by_descriptor = () if by_address else arrays_by_descriptor(kernel, self.profile.descriptor_range_bytes)
+        return replace(kernel, by_descriptor=by_descriptor, given=given)
 
     def _abreast(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[Place]]]) -> Dispatch | None:
         """Kernels side by side in one dispatch; None if they must be dispatched one by one."""

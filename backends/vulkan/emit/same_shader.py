@@ -19,7 +19,7 @@ from lavax.backends.vulkan.emit.strided.kernel import shader_key
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.passes.kernels.kernel import Kernel, kernel_key
+from lavax.passes.kernels.kernel import Kernel, kernel_key, once_a_kernel
 
 _KINDS = frozenset({"contract", "row"})  # maps that are equal are merged (map/merged.py)
 _WORD = re.compile(r"\bwords\[(\d+)\]")
@@ -39,6 +39,7 @@ class Part:
         return prod(self.launch.groups)
 
 
+@once_a_kernel
 def same_shader_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
     """Equal for kernels that one shader serves in one dispatch; None for a kernel that shares none."""
     if kernel.kind not in _KINDS:

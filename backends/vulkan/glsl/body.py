@@ -20,6 +20,7 @@ from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.given import ConstantTexts
 from lavax.backends.vulkan.glsl.shader import Parameters
+from lavax.base.often_made import often_made
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DType, uint32
 from lavax.passes.kernels.index import (
@@ -55,7 +56,7 @@ _TO_WORDS = {"vec4": "floatBitsToUint", "ivec4": "uvec4", "uvec4": "uvec4"}
 _FROM_WORD = {"float": "uintBitsToFloat", "int": "int", "uint": "uint"}
 
 
-@dataclass(frozen=True)
+@often_made(eq=True)
 class GlslValue:
     """A GLSL expression without side effects, usually a name, and its width."""
 
@@ -63,7 +64,7 @@ class GlslValue:
     width: int
 
 
-@dataclass(frozen=True, eq=False)
+@often_made()
 class Place:
     """Coordinates in the shader's variables, and those. Equal coordinates of a meaning have the same object."""
 

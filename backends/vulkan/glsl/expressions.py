@@ -7,12 +7,12 @@ lx_… are lavax's own (shaders_glsl); the shader brings in those that are calle
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import copysign
 
 import numpy as np
 
 from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.base.often_made import often_made
 from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES, DType, float32, float64
 
@@ -35,7 +35,7 @@ def type_name(dtype: DType, width: int) -> str:
     return (_SCALARS if width == 1 else _VECTORS)[dtype.kind]
 
 
-@dataclass(frozen=True)
+@often_made()
 class Call:
     """One use of an expression: the node, its operands' texts and common width, and the shader's uses."""
 
