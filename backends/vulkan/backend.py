@@ -14,7 +14,7 @@ from lavax.backends.vulkan.emit.candidates import schedules_of
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
-from lavax.backends.vulkan.plan.plan import Plan
+from lavax.backends.vulkan.plan.plan import Plan, Shader
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
@@ -173,6 +173,13 @@ class LoweredGraph:
         """Shaders, dispatches and memory."""
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
+    def planned(self, written: Callable[[Shader], None]) -> Plan:
+        """The plan. If it is made now, `written` is told of each shader at once, unless shaders are timed meanwhile."""
+        if "plan" not in vars(self) and self._choice is by_sizes:
+            profile = self.backend.profile
+            vars(self)["plan"] = emit_program(self.kernels, profile, self._eager, self._choice, written)
+        return self.plan
+
     def schedule_of(self, kernel: Kernel) -> Hashable | None:
         """How a kernel is computed: as tuning chose it, or as the rules do; None for routines that have one way."""
         chosen = self._choice(kernel)
@@ -218,7 +225,9 @@ class CompiledGraph:
         from lavax.backends.vulkan.run.program import Program
 
         self.lowered = lowered
-        self.program = Program(lowered.backend.device, lowered.plan, lowered.backend.rates)
+        device = lowered.backend.device
+        with device.pipelines.ahead() as ahead:
+            self.program = Program(device, lowered.planned(ahead.want), lowered.backend.rates, ahead)
         kernels = lowered.kernels
         arguments = [node.name for node in kernels.graph.inputs]
         computed = [name for name in dict.fromkeys(kernels.results) if name not in arguments]

@@ -8,6 +8,7 @@ from typing import Any
 
 from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.api.queue import refuse_forked
+from lavax.backends.vulkan.compile.ahead import Ahead
 from lavax.backends.vulkan.compile.driver_cache import DriverCache
 from lavax.backends.vulkan.compile.parallel import in_parallel
 from lavax.backends.vulkan.compile.shader_compiler import compile_again, compile_glsl
@@ -50,13 +51,24 @@ class Pipelines:
         self._driver_cache = DriverCache(physical, device)
         self.layouts = PipelineLayouts(device, PUSH_CONSTANT_BYTES)
 
-    def get(self, shaders: Iterable[Shader]) -> dict[Shader, Pipeline]:
-        """The pipelines of all `shaders`; missing ones are compiled and created now, in several threads."""
+    def ahead(self) -> Ahead[Shader, Pipeline]:
+        """Creates pipelines from now on, while further shaders are written, for a later call of `get`."""
+        return Ahead(self._create, lambda shader: self.made.get(shader) is not None)
+
+    def get(
+        self, shaders: Iterable[Shader], ahead: Ahead[Shader, Pipeline] | None = None
+    ) -> dict[Shader, Pipeline]:
+        """The pipelines of all `shaders`; missing ones are compiled and created now, in several threads, or are those
+        begun `ahead`."""
         wanted = dict.fromkeys(shaders)
         with self._lock:
             found = {shader: kept for shader in wanted if (kept := self.made.get(shader)) is not None}
             lacking = [shader for shader in wanted if shader not in found]
-            for shader, pipeline in zip(lacking, in_parallel(self._create, lacking), strict=True):
+            begun = {shader: None if ahead is None else ahead.begun(shader) for shader in lacking}
+            others = [shader for shader in lacking if begun[shader] is None]
+            created = dict(zip(others, in_parallel(self._create, others), strict=True))
+            for shader, future in begun.items():
+                pipeline = created[shader] if future is None else future.result()
                 self.made.enter(shader, pipeline)
                 found[shader] = pipeline
             counters.count("pipelines", len(lacking))

@@ -85,21 +85,38 @@ def by_sizes(kernel: Kernel) -> None:
     return
 
 
+def _nobody_waits(shader: Shader) -> None:
+    """What is done with a shader before the whole program is written."""
+
+
 def emit_program(
-    program: KernelProgram, profile: DeviceProfile, lifted: bool = False, choice: Choice = by_sizes
+    program: KernelProgram,
+    profile: DeviceProfile,
+    lifted: bool = False,
+    choice: Choice = by_sizes,
+    written: Callable[[Shader], None] = _nobody_waits,
 ) -> Plan:
     """The plan of a program for a device of this profile.
 
-    With `lifted`, sizes are push constants, so that programs that differ only in sizes share their shaders.
+    With `lifted`, sizes are push constants, so that programs that differ only in sizes share their shaders. `written`
+    is told of each shader that runs, once it is written.
     """
-    return _Emission(program, profile, lifted, choice).plan()
+    return _Emission(program, profile, lifted, choice, written).plan()
 
 
 class _Emission:
     """The state of making one plan."""
 
-    def __init__(self, program: KernelProgram, profile: DeviceProfile, lifted: bool, choice: Choice) -> None:
+    def __init__(
+        self,
+        program: KernelProgram,
+        profile: DeviceProfile,
+        lifted: bool,
+        choice: Choice,
+        written: Callable[[Shader], None],
+    ) -> None:
         self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
+        self._written = written
         self._launches: dict[Hashable, Launch] = {}
         self._works: dict[Hashable, Work] = {}
         self._suited_shaders: dict[Shader, Shader] = {}
@@ -174,7 +191,10 @@ class _Emission:
         for command in commands:
             match command:
                 case KernelStep():
-                    found += self._dispatches(command)
+                    for dispatch in self._dispatches(command):
+                        if 0 not in dispatch.groups:
+                            self._written(dispatch.shader)
+                        found.append(dispatch)
                 case Guard():
                     guards[command.flag] = command
                 case Guarded():

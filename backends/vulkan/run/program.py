@@ -23,13 +23,14 @@ import numpy as np
 
 from lavax.backends.vulkan.api.api import ffi
 from lavax.backends.vulkan.api.queue import MOST_IN_FLIGHT, Submission
+from lavax.backends.vulkan.compile.ahead import Ahead
 from lavax.backends.vulkan.compile.pipelines import Pipeline
 from lavax.backends.vulkan.device.commands import COUNTED, PLAIN, CommandPool, Recorder
 from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.memory.descriptor_ranges import DescriptorRange, DescriptorSets
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES, RING, flag_bytes, table_stride
-from lavax.backends.vulkan.plan.plan import Plan
+from lavax.backends.vulkan.plan.plan import Plan, Shader
 from lavax.backends.vulkan.run.cuts import BOUNDS, Cuts, cuts_of
 from lavax.backends.vulkan.run.estimate import Rates
 from lavax.backends.vulkan.run.flow import Flow
@@ -153,11 +154,17 @@ def _destroy(pool: CommandPool, sets: list[DescriptorSets], pipelines: list[Pipe
 class Program:
     """A plan that is ready to run on a device. Safe in several threads.
 
-    `rates` measures what the device does in a second, if the plan might take long. Raises DeviceError if the plan does
-    not fit the device.
+    `rates` measures what the device does in a second, if the plan might take long. Pipelines may be begun `ahead`.
+    Raises DeviceError if the plan does not fit the device.
     """
 
-    def __new__(cls, device: Device, plan: Plan, rates: Callable[[], Rates] | None = None) -> Program:
+    def __new__(
+        cls,
+        device: Device,
+        plan: Plan,
+        rates: Callable[[], Rates] | None = None,
+        ahead: Ahead[Shader, Pipeline] | None = None,
+    ) -> Program:
         """Under the setting, one whose calls are checked."""
         if cls is Program and config.guard_memory():
             from lavax.backends.vulkan.run.guarded_program import GuardedProgram  # which is made of this module
@@ -165,14 +172,20 @@ class Program:
             return super().__new__(GuardedProgram)
         return super().__new__(cls)
 
-    def __init__(self, device: Device, plan: Plan, rates: Callable[[], Rates] | None = None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        plan: Plan,
+        rates: Callable[[], Rates] | None = None,
+        ahead: Ahead[Shader, Pipeline] | None = None,
+    ) -> None:
         device.destroy_retired()
         self.device = device
         self._rates = rates
         cuts = cuts_of(plan, device.profile, rates)
         self._whole = plan
         self.plan = plan = with_long_dispatches_cut(plan, cuts.pieces)
-        self._cut, pipelines = self._cut_by(cuts)
+        self._cut, pipelines = self._cut_by(cuts, ahead)
         self._cuts_left, self._is_warm, self._heeded = MOST_CUTS, False, device.queue.stalled
         self._queue = device.queue
         self._transfer = device.transfer
@@ -374,11 +387,13 @@ class Program:
             for recording in self.recordings:
                 recording.addresses = _NOT_WRITTEN  # so that it is recorded anew when it is free
 
-    def _cut_by(self, cuts: Cuts) -> tuple[CutProgram, list[Pipeline]]:
+    def _cut_by(
+        self, cuts: Cuts, ahead: Ahead[Shader, Pipeline] | None = None
+    ) -> tuple[CutProgram, list[Pipeline]]:
         """The program's segments with their steps, and all its pipelines."""
         device, plan = self.device, self.plan
         active = [dispatch.shader for dispatch in plan.dispatches if 0 not in dispatch.groups]
-        pipelines = device.pipelines.get(active)  # all at once: they are compiled in parallel
+        pipelines = device.pipelines.get(active, ahead)  # all at once: they are compiled in parallel
         segments = segments_of(plan.commands, cuts)
         steps = {batch: make_steps(device, plan, batch.dispatches, pipelines) for batch in batches_of(segments)}
         return CutProgram(cuts, segments, steps), list(pipelines.values())

@@ -1,0 +1,94 @@
+"""What is made in other threads while this one finds out what else is needed: pipelines, while further shaders are
+written.
+"""
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Hashable
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+_Wanted = TypeVar("_Wanted", bound=Hashable)
+_Made = TypeVar("_Made")
+
+# A thread that needs the interpreter waits as long for one that computes. By default it is ten times as long: longer
+# than most shaders take glslang.
+_SWITCH_SECONDS = 0.0005
+
+
+class _BriskSwitches:
+    """Lets threads take turns more often. Several may ask for it at once; the last one to end restores the interval."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asking = 0
+
+    def begin(self) -> None:
+        with self._lock:
+            self._asking += 1
+            if self._asking == 1:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, _SWITCH_SECONDS))
+
+    def end(self) -> None:
+        with self._lock:
+            self._asking -= 1
+            if self._asking == 0:
+                sys.setswitchinterval(self._before)
+
+
+_brisk_switches = _BriskSwitches()
+
+
+class Ahead(Generic[_Wanted, _Made]):
+    """Makes what is wanted in several threads, as long as its `with` block lasts.
+
+    The last that was wanted waits for another one: what wants but one thing starts no thread, and makes it itself.
+    """
+
+    def __init__(self, make: Callable[[_Wanted], _Made], is_there: Callable[[_Wanted], bool]) -> None:
+        self._make, self._is_there = make, is_there
+        self._wanted: dict[_Wanted, Future[_Made] | None] = {}
+        self._last: _Wanted | None = None
+        self._threads: ThreadPoolExecutor | None = None
+
+    def want(self, wanted: _Wanted) -> None:
+        """Has it made soon, unless it is there."""
+        if wanted in self._wanted:
+            return
+        self._wanted[wanted] = None
+        if self._is_there(wanted):
+            return
+        last, self._last = self._last, wanted
+        if last is not None:
+            self._begin(last)
+
+    def _begin(self, wanted: _Wanted) -> None:
+        try:
+            if self._threads is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
+                _brisk_switches.begin()
+            self._wanted[wanted] = self._threads.submit(self._make, wanted)
+        except RuntimeError:
+            return  # the interpreter is ending, and starts no thread
+
+    def begun(self, wanted: _Wanted) -> Future[_Made] | None:
+        """What a thread makes or has made; None if none does."""
+        return self._wanted.get(wanted)
+
+    def __enter__(self) -> Ahead[_Wanted, _Made]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+            _brisk_switches.end()

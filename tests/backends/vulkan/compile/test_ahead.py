@@ -1,0 +1,96 @@
+"""Pipelines that are created while further shaders are written."""
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.compile.ahead import Ahead
+from lavax.backends.vulkan.compile.pipelines import Pipeline, Pipelines
+from lavax.backends.vulkan.emit import program as emission
+from lavax.backends.vulkan.plan.plan import Shader
+from tests.closeness import close
+
+
+def thread_of(number: int) -> int:
+    return threading.get_ident()
+
+
+def test_all_but_the_last_are_made_in_other_threads() -> None:
+    with Ahead(thread_of, lambda number: False) as ahead:
+        for number in (0, 1, 0, 2):
+            ahead.want(number)
+        first, second, last = (ahead.begun(number) for number in range(3))
+        assert first is not None and second is not None and last is None
+        assert threading.get_ident() not in (first.result(), second.result())
+
+
+def test_one_starts_no_thread_and_what_is_there_is_not_made() -> None:
+    before = threading.active_count()
+    with Ahead(thread_of, lambda number: number > 0) as ahead:
+        for number in (1, 2, 0, 3):
+            ahead.want(number)
+        assert threading.active_count() == before
+        assert [ahead.begun(number) for number in range(4)] == [None] * 4
+
+
+def test_threads_take_turns_more_often_only_meanwhile() -> None:
+    before = sys.getswitchinterval()
+    with Ahead(thread_of, lambda number: False) as outer:
+        outer.want(0)
+        assert sys.getswitchinterval() == before
+        outer.want(1)
+        with pytest.raises(KeyError), Ahead(thread_of, lambda number: False) as inner:
+            inner.want(0)
+            inner.want(1)
+            raise KeyError
+        assert sys.getswitchinterval() < before
+    assert sys.getswitchinterval() == before
+
+
+def test_what_cannot_be_made_raises_where_it_is_needed() -> None:
+    def refuse(number: int) -> int:
+        raise ZeroDivisionError(number)
+
+    with Ahead(refuse, lambda number: False) as ahead:
+        ahead.want(0)
+        ahead.want(1)
+        begun = ahead.begun(0)
+        assert begun is not None
+        with pytest.raises(ZeroDivisionError):
+            begun.result()
+
+
+def test_a_program_has_its_shaders_compiled_while_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each shader but the last is begun before the last one is written, and none is created twice."""
+    created: list[Shader] = []
+    first_is_begun = threading.Event()
+    create, launched = Pipelines._create, emission._Emission._launch
+
+    def creating(self: Pipelines, shader: Shader) -> Pipeline:
+        created.append(shader)
+        first_is_begun.set()
+        return create(self, shader)
+
+    written: list[bool] = []
+
+    def launching(self: Any, *given: Any) -> Any:
+        launch = launched(self, *given)
+        if len(written) == 2:  # two shaders are written, and so the first one is begun
+            assert first_is_begun.wait(60)
+        written.append(True)
+        return launch
+
+    monkeypatch.setattr(Pipelines, "_create", creating)
+    monkeypatch.setattr(emission._Emission, "_launch", launching)
+    x = np.linspace(-1, 1, 77 * 7, dtype=np.float32).reshape(77, 7)
+    found = lx.compile(lambda x: lnp.cumsum(lnp.sum(lnp.sin(x) * 3, axis=1)) - lnp.sum(x @ x.T, axis=0))(x)
+    exact = x.astype(np.float64)
+    wanted = np.cumsum(np.sum(np.sin(exact) * 3, axis=1)) - np.sum(exact @ exact.T, axis=0)
+    close(np.asarray(found) / 1000, wanted / 1000)  # sums of up to 1,000
+    assert len(written) > 2 and len(created) == len(set(created)) > 2
