@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -192,6 +192,10 @@ class TensorType:
 
     shape: tuple[int, ...]
     dtype: DType
+    size: int = field(init=False, repr=False, compare=False)  # the number of elements
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", prod(self.shape))
 
     def __str__(self) -> str:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
@@ -199,11 +203,6 @@ class TensorType:
     @property
     def rank(self) -> int:
         return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
@@ -99,6 +100,9 @@ def code_of(node: Node) -> int:
 
 def cost_of(node: Node) -> int:
     """Simple operations per element of this node, given its operands."""
-    if OPERATIONS[node.op].family == "elementwise":
-        return _COSTS.get(node.op, 1)
-    return 0
+    return _cost_of_operation(node.op)
+
+
+@cache
+def _cost_of_operation(op: str) -> int:
+    return _COSTS.get(op, 1) if OPERATIONS[op].family == "elementwise" else 0

@@ -75,16 +75,19 @@ class Drafts:
 
     def last_needed(self, nodes: Iterable[Node], excluding: KernelDraft | None = None) -> Order:
         """The last kernel, except `excluding`, that must run before the nodes can be computed."""
-        last = FIRST
+        last, draft_of = FIRST, self.draft_of
         for node in nodes:
-            draft = self.draft_of.get(node)
+            draft = draft_of.get(node)
             if draft is None:
-                last = max(last, self.settled.get(node, FIRST))
-            elif draft is not excluding:
-                last = max(last, draft.order)
+                order = self.settled.get(node, FIRST)
+            else:
+                order = FIRST if draft is excluding else draft.order
+            if order > last:
+                last = order
             for base in self.bases.get(node, ()):
-                if self.draft_of[base] is not excluding:
-                    last = max(last, self.draft_of[base].order)
+                of_base = draft_of[base]
+                if of_base is not excluding and of_base.order > last:
+                    last = of_base.order
         return last
 
     def settled_of(self, operand: Node) -> Order:
@@ -102,7 +105,10 @@ class Drafts:
                 arrays.add(node)
             else:
                 arrays |= self.reading[node]
-        return frozenset(array for array in arrays if excluding is None or self.draft_of.get(array) is not excluding)
+        if excluding is None:
+            return frozenset(arrays)
+        draft_of = self.draft_of
+        return frozenset([array for array in arrays if draft_of.get(array) is not excluding])
 
     def is_stored(self, node: Node) -> bool:
         return node.op == INPUT or (node in self.draft_of and node in self.draft_of[node].results)

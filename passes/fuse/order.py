@@ -18,10 +18,13 @@ def walk(nodes: Sequence[Node]) -> list[Node]:
     found: list[Node] = []
     waiting: dict[Node, Node] = {}  # a delayed node -> the one that it waits for
     for node in nodes:
-        cause = next((waiting[operand] for operand in node.operands if operand in waiting), None)
+        cause = next((waiting[operand] for operand in node.operands if operand in waiting), None) if waiting else None
         cause = cause or last.get(node)
         if cause is not None and cause is not node:
             waiting[node] = cause
+            continue
+        if not waiting:
+            found.append(node)
             continue
         ready = [other for other, awaited in waiting.items() if awaited is node]
         group = [other for other in ready if last.get(other) is node]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Flag, auto
 
-from lavax.ir.graph import Graph, Node, graph_of, make_node
+from lavax.ir.graph import Graph, Node, graph_of, make_node, with_operands
 
 
 class Sign(Flag):
@@ -115,9 +115,9 @@ def by_signs(graph: Graph) -> Graph:
     signs = signs_of(graph)
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     for node in graph.nodes:
-        attrs = node.attrs
+        operands = tuple([found[operand] for operand in node.operands])
         if node.op == "exp" and Sign.NOT_POSITIVE in signs[node.operands[0]]:
-            attrs = {"nonpositive": True}
-        operands = tuple(found[operand] for operand in node.operands)
-        found[node] = make_node(node.op, operands, attrs, node.type, node.location)
+            found[node] = make_node("exp", operands, {"nonpositive": True}, node.type, node.location)
+        else:
+            found[node] = with_operands(node, operands)
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lavax.ir.graph import Graph, Node, graph_of, make_node
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.monoids import REDUCTIONS
 from lavax.passes.build.builder import located, set_location, zeros
 from lavax.passes.prepare.convolutions import prepare_convolution, read_channels_first
@@ -73,8 +73,7 @@ def rewrite_nodes(graph: Graph, target: Target) -> Graph:
             if node.type.size == 0:
                 found[node] = zeros(node.type)
                 continue
-            operands = tuple(found[operand] for operand in node.operands)
-            rebuilt = make_node(node.op, operands, node.attrs, node.type, node.location)
+            rebuilt = with_operands(node, tuple([found[operand] for operand in node.operands]))
             is_turned = node in channels_first
             found[node] = prepare_convolution(rebuilt, target, True) if is_turned else _rewritten(rebuilt, target)
     found.update((node, node) for node in graph.inputs)  # an input that is returned stays that input

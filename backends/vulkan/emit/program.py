@@ -122,6 +122,8 @@ class _Emission:
         self._suited_shaders: dict[Shader, Shader] = {}
         self._schedules: dict[Kernel, Hashable | None] = {}
         self._on_device: dict[Kernel, Kernel] = {}
+        # By the identity of launches, which are held so that they keep it: those that share a dispatch, as one.
+        self._shared: dict[Hashable, tuple[Sequence[Launch], Launch | None]] = {}
         self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
         self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
@@ -386,19 +388,30 @@ class _Emission:
             launch = self._launch(of_device, kernel_key(of_device), self._schedule(kernel))
             in_place = launch.before is not None and self._is_in_place(step, number)
             launches.append(replace(launch, before=None) if in_place else launch)
-        whole = abreast(launches, [len(places) for _, places in parts])
+        sizes = [len(places) for _, places in parts]
+        whole = self._as_one("abreast", launches, sizes, lambda: abreast(launches, sizes))
         if whole is None:
             return None
         slots = tuple(place.slot for _, places in parts for place in places)
         dispatch = Dispatch(self._suited(whole.shader), slots, (), whole.groups, step.barrier, step.name)
         return replace(dispatch, work=self._work(step, *range(len(parts))))
 
+    def _as_one(
+        self, way: str, launches: Sequence[Launch], slots: Sequence[int], join: Callable[[], Launch | None]
+    ) -> Launch | None:
+        """Launches with so many slots in one dispatch, joined once for the layers of a network."""
+        key = (way, *map(id, launches), *slots)
+        if key not in self._shared:
+            self._shared[key] = (launches, join())
+        return self._shared[key][1]
+
     def _same_shader(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[Place]]]) -> Dispatch | None:
         """Kernels that one shader serves in one dispatch; None if these need several."""
         if not all(kernel.kind == step.kernel.kind for kernel, _ in parts) or self.lifted:
             return None
         found = [self._part(kernel, places)[0] for kernel, places in parts]
-        whole = by_division(found)
+        launches, sizes = [part.launch for part in found], [len(part.slots) for part in found]
+        whole = self._as_one("division", launches, sizes, lambda: by_division(found))
         if whole is None:
             dispatch = self._in_table(step, found, step.name)
         else:

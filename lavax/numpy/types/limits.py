@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,11 @@ def finfo(dtype: Any) -> FloatLimits:
     held = _dtype_of(dtype).part
     if not held.is_float:
         raise dtype_error(f"finfo: {held} is not a floating dtype")
+    return _limits_of(held)
+
+
+@cache
+def _limits_of(held: types.DType) -> FloatLimits:
     limits: Any = _brain_float_limits() if held == types.bfloat16 else np.finfo(held.numpy)
     numbers: dict[str, Any] = {name: _python_number(getattr(limits, name)) for name in _LIMITS}
     return FloatLimits(held.user, **numbers)
