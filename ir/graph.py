@@ -139,18 +139,19 @@ def topological(outputs: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node
     done: set[Node] = set(stop)
     order: list[Node] = []
     for output in outputs:
-        stack = [output]
-        while stack:
-            node = stack[-1]
-            if node in done or node.op == INPUT:
-                stack.pop()
-                continue
-            waiting = [operand for operand in node.operands if operand not in done and operand.op != INPUT]
-            if waiting:
-                stack += waiting[::-1]
+        if output in done or output.op == INPUT:
+            continue
+        path, waiting = [output], [iter(output.operands)]
+        while path:
+            for operand in waiting[-1]:
+                if operand not in done and operand.op != INPUT:
+                    path.append(operand)
+                    waiting.append(iter(operand.operands))
+                    break
             else:
-                done.add(node)
-                order.append(stack.pop())
+                waiting.pop()
+                done.add(path[-1])
+                order.append(path.pop())
     return order
 
 
