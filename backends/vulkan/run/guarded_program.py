@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from lavax.backends.vulkan.api.api import ffi
+from lavax.backends.vulkan.compile.ahead import Ahead
+from lavax.backends.vulkan.compile.pipelines import Pipeline
 from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.memory.memory import Buffer
-from lavax.backends.vulkan.plan.plan import Plan
+from lavax.backends.vulkan.plan.plan import Plan, Shader
 from lavax.backends.vulkan.run.estimate import Rates
 from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import DeviceError
@@ -27,8 +29,14 @@ _UNWRITTEN, _GUARD = 0xFF, 0xA5
 class GuardedProgram(Program):
     """A program whose calls are checked. Raises DeviceError where one wrote behind an array."""
 
-    def __init__(self, device: Device, plan: Plan, rates: Callable[[], Rates] | None = None) -> None:
-        super().__init__(device, plan, rates)
+    def __init__(
+        self,
+        device: Device,
+        plan: Plan,
+        rates: Callable[[], Rates] | None = None,
+        ahead: Ahead[Shader, Pipeline] | None = None,
+    ) -> None:
+        super().__init__(device, plan, rates, ahead)
         self._one_call = threading.Lock()  # calls of other threads share the temporaries
         self._allocate = self._allocate_unwritten
 
