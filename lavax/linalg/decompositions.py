@@ -19,9 +19,12 @@ from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, sy
 from lavax.numpy._core.operands import ArrayLike, own
 from lavax.numpy.arrays.complex_parts import real
 from lavax.numpy.arrays.creation import zeros
-from lavax.numpy.arrays.manipulation import matrix_transpose
+from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
 from lavax.numpy.arrays.matrices import tril, triu
-from lavax.numpy.elementwise.arithmetic import add, multiply
+from lavax.numpy.elementwise.arithmetic import abs, add, multiply
+from lavax.numpy.elementwise.comparison import less, where
+from lavax.numpy.indexing.taking import take_along_axis
+from lavax.numpy.sorting.sorting import argsort, sort
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
@@ -65,7 +68,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = T
     return adjoint(factor) if upper else factor
 
 
-def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult | Value:
+def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult | Value:
     """Orthonormal columns Q and an upper triangle R with Q·R = x, for matrices [..., m, n].
 
     With k = min(m, n), `mode` "reduced" returns Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
@@ -157,13 +160,18 @@ def _one_triangle(name: str, x: ArrayLike, triangle: str | None, symmetrize: boo
     return matrix_transpose(value) if triangle == "U" else value
 
 
-def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Value:
+def svd(
+    x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> SVDResult | Value:
     """Singular values S [..., k], falling, k = min(m, n), and orthonormal vectors with U·diag(S)·Vh = x [..., m, n].
 
     U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; if m and n differ,
-    only the latter have gradients, and only if the singular values differ. With `compute_uv=False` S alone. Raises
-    ShapeError for fewer than two axes. Complex matrices are decomposed on the host, by NumPy.
+    only the latter have gradients, and only if the singular values differ. With `compute_uv=False` S alone. With
+    `hermitian` the matrices are taken to be so, and S are magnitudes of eigenvalues. Raises ShapeError for fewer than
+    two axes. Complex matrices are decomposed on the host, by NumPy.
     """
+    if hermitian:
+        return _svd_of_hermitian(x, compute_uv)
     if not compute_uv:
         return svdvals(x)
     value = matrices("svd", x)
@@ -181,6 +189,17 @@ def svd(x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True) ->
     if wide:
         left, right = matrix_transpose(right), matrix_transpose(left)
     return SVDResult(left, parts["values"], right)
+
+
+def _svd_of_hermitian(x: ArrayLike, compute_uv: bool) -> SVDResult | Value:
+    if not compute_uv:
+        return sort(abs(eigvalsh(x)), axis=-1, descending=True)
+    values, vectors = eigh(x)
+    order = argsort(abs(values), axis=-1, descending=True)
+    sizes = take_along_axis(abs(values), order, axis=-1)
+    signs = take_along_axis(where(less(values, 0), -1.0, 1.0), order, axis=-1)
+    right = take_along_axis(vectors, expand_dims(order, -2), axis=-1)
+    return SVDResult(multiply(right, expand_dims(signs, -2)), sizes, adjoint(right))
 
 
 def _svd_of_nothing(value: Value, full_matrices: bool) -> SVDResult:

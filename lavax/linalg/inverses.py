@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lavax.linalg.complex_matrices import adjoint
-from lavax.linalg.decompositions import svd, svdvals
+from lavax.linalg.decompositions import eigvalsh, svd, svdvals
 from lavax.linalg.matrices import epsilon, is_empty, matrices, square_matrices, unit_matrices
 from lavax.linalg.solving import inv
 from lavax.numpy._core.errors import shape_error
@@ -13,12 +13,13 @@ from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.numpy.arrays.manipulation import expand_dims
-from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import greater, where
 from lavax.numpy.products.linear_algebra import matmul
 from lavax.numpy.reductions.reductions import count_nonzero, squared_length
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import sum as sum_over
+from lavax.tracer import with_weak
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
 
@@ -34,12 +35,12 @@ def _limit(values: Value, relative: ArrayLike) -> Value:
     return multiply(max_over(values, -1, keepdims=True), relative)
 
 
-def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
+def pinv(x: ArrayLike, /, rtol: ArrayLike | None = None, hermitian: bool = False) -> Value:
     """The pseudoinverses [..., n, m] of matrices [..., m, n].
 
     Singular values of at most `rtol` times the largest count as zero: by default max(m, n) times the
-    dtype's epsilon. The gradient is that of matrices of constant rank (Golub and Pereyra 1973). Raises ShapeError for
-    fewer than two axes.
+    dtype's epsilon. With `hermitian` the matrices are taken to be so. The gradient is that of matrices of constant rank
+    (Golub and Pereyra 1973). Raises ShapeError for fewer than two axes.
     """
     value = matrices("pinv", x)
     if is_empty(value):
@@ -48,7 +49,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
 
     @custom_jvp
     def inverse(a: Value) -> Value:
-        left, values, right = svd(a, full_matrices=False)
+        left, values, right = svd(a, full_matrices=False, hermitian=hermitian)
         kept = greater(values, _limit(values, relative))
         inverses = where(kept, divide(1.0, where(kept, values, 1.0)), 0.0)
         return matmul(multiply(adjoint(right), expand_dims(inverses, -2)), adjoint(left))
@@ -69,16 +70,24 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Value:
     return found
 
 
-def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLike | None = None) -> Value:
+def matrix_rank(
+    x: ArrayLike,
+    /,
+    tol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: ArrayLike | None = None,
+) -> Value:
     """The number of singular values of matrices [..., m, n] above `tol`, or above `rtol` times the largest; int32.
 
-    `rtol` is max(m, n) times the dtype's epsilon by default. Raises ShapeError for fewer than two axes,
+    `rtol` is max(m, n) times the dtype's epsilon by default. With `hermitian` magnitudes of eigenvalues are counted.
+    Raises ShapeError for fewer than two axes,
     ValueError if both are given.
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")
     value = matrices("matrix_rank", x)
-    values = svdvals(value)
+    values = abs(eigvalsh(value)) if hermitian else svdvals(value)
     if is_empty(value):
         return count_nonzero(values, -1)
     limit: ArrayLike = _limit(values, _relative(value, rtol))
@@ -87,12 +96,15 @@ def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLik
     return count_nonzero(greater(values, limit), -1)
 
 
-def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Value, Value, Value, Value]:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, /, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Value, Value, Value, Value]:
     """The shortest x that minimizes ‖a·x - b‖, for one matrix `a` [m, n] and `b` [m] or [m, k].
 
     Returns (x [n] or [n, k], sums of squares of a·x - b [k], the rank of `a`, its singular values). Singular values of
-    at most `rcond` times the largest count as zero: by default max(m, n) times the dtype's epsilon. Raises ShapeError
-    if shapes do not fit.
+    at most `rcond` times the largest count as zero: by default max(m, n) times the dtype's epsilon. With `numpy_resid`
+    there are no sums of squares unless m > n and the rank, which must be known, is n. Raises ShapeError if shapes do
+    not fit.
     """
     matrix, right = matrices("lstsq", a), as_value(b)
     if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
@@ -103,16 +115,23 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> tuple[Va
     beyond = subtract(matmul(matrix, solution), columns)
     squares = sum_over(squared_length(beyond), 0)
     found = reshaped(solution, (solution.shape[0],)) if right.ndim == 1 else solution
-    return found, squares, matrix_rank(matrix, rtol=rcond), svdvals(matrix)
+    rank = matrix_rank(matrix, rtol=rcond)
+    if numpy_resid and (matrix.shape[0] <= matrix.shape[1] or int(rank) < matrix.shape[1]):
+        squares = squares[:0]
+    return found, squares, rank, svdvals(matrix)
 
 
 def matrix_power(x: ArrayLike, n: int, /) -> Value:
     """The `n`-th powers of matrices [..., m, m]; powers of the inverse for negative n.
 
-    Raises ShapeError for matrices that are not square, TypeError for an `n` that is not an integer.
+    Those of integers are integers if n is not negative. Raises ShapeError for matrices that are not square, TypeError
+    for an `n` that is not an integer.
     """
     exponent = whole_number("n", n)
     value = square_matrices("matrix_power", x)
+    given = with_weak(as_value(x), False)
+    if exponent >= 0 and given.type.dtype.kind != "bool":
+        value = given
     if exponent < 0:
         value, exponent = inv(value), -exponent
     result: Value | None = None

@@ -15,8 +15,9 @@ from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.manipulation import expand_dims, moveaxis
 from lavax.numpy.elementwise.arithmetic import abs, divide, multiply
-from lavax.numpy.elementwise.comparison import equal, not_equal, where
+from lavax.numpy.elementwise.comparison import equal, isnan, logical_and, logical_not, not_equal, where
 from lavax.numpy.elementwise.powers import power, sqrt
+from lavax.numpy.reductions.reductions import any as any_over
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.numpy.reductions.reductions import squared_length
@@ -31,7 +32,12 @@ def _root(total: Value, order: float = 2) -> Value:
     """The root of a sum of magnitudes; at zero its gradient is zero."""
     nothing = equal(total, 0)
     safe = where(nothing, 1.0, total)
-    return where(nothing, 0.0, sqrt(safe) if order == 2 else power(safe, 1 / order))
+    return where(nothing, inf if order < 0 else 0.0, sqrt(safe) if order == 2 else power(safe, 1 / order))
+
+
+def _largest(magnitudes: Value, axes: Axis, keepdims: bool = False) -> Value:
+    """The largest magnitude; 0 of none."""
+    return max_over(magnitudes, axes, keepdims=keepdims, initial=None if magnitudes.size else 0)
 
 
 def _root_of_squares(value: Value, axes: Axis, keepdims: bool) -> Value:
@@ -59,7 +65,7 @@ def _of_vectors(value: Value, axes: Axis, keepdims: bool, ord: int | float) -> V
     if ord == 2:
         return _root_of_squares(value, axes, keepdims)
     if ord == inf:
-        return max_over(abs(value), axes, keepdims=keepdims)
+        return _largest(abs(value), axes, keepdims)
     if ord == -inf:
         return min_over(abs(value), axes, keepdims=keepdims)
     if ord == 0:
@@ -76,11 +82,11 @@ def _largest_sum(along: int, fold: Callable[..., Value]) -> Callable[[Value], Va
 _OF_MATRICES: dict[Order, Callable[[Value], Value]] = {
     "fro": lambda value: _root_of_squares(value, (-2, -1), False),
     "nuc": lambda value: sum_over(svdvals(value), -1),
-    1: _largest_sum(-2, max_over),
+    1: _largest_sum(-2, _largest),
     -1: _largest_sum(-2, min_over),
-    inf: _largest_sum(-1, max_over),
+    inf: _largest_sum(-1, _largest),
     -inf: _largest_sum(-1, min_over),
-    2: lambda value: max_over(svdvals(value), -1),
+    2: lambda value: _largest(svdvals(value), -1),
     -2: lambda value: min_over(svdvals(value), -1),
 }
 
@@ -126,7 +132,8 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
 def cond(x: ArrayLike, /, p: Order = None) -> Value:
     """Condition numbers of matrices [..., m, n]: the largest singular value over the smallest.
 
-    With `p` -2 the inverse of that; with another `p` norm(x, p)·norm(x⁻¹, p) for square matrices. Raises ShapeError for
+    With `p` -2 the inverse of that; with another `p` norm(x, p)·norm(x⁻¹, p) for square matrices. Infinity for singular
+    matrices. Raises ShapeError for
     fewer than two axes, for matrices without elements, or for those that must be square and are not.
     """
     given = matrices("cond", x)
@@ -135,6 +142,12 @@ def cond(x: ArrayLike, /, p: Order = None) -> Value:
     if p in (None, 2, -2):
         values = svdvals(given)
         first, last = values[..., 0], values[..., -1]
-        return divide(last, first) if p == -2 else divide(first, last)
+        return _or_infinite(given, divide(last, first) if p == -2 else divide(first, last))
     value = square_matrices("cond", x)
-    return multiply(matrix_norm(value, ord=p), matrix_norm(inv(value), ord=p))
+    return _or_infinite(given, multiply(matrix_norm(value, ord=p), matrix_norm(inv(value), ord=p)))
+
+
+def _or_infinite(matrix: Value, found: Value) -> Value:
+    """Infinity instead of NaN, which singular matrices give, unless the matrix has NaN."""
+    has_nan = any_over(isnan(matrix), (-2, -1))
+    return where(logical_and(isnan(found), logical_not(has_nan)), inf, found)

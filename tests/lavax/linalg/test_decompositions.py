@@ -15,6 +15,8 @@ from tests.lavax.linalg.linear_algebra import EPSILON, definite, with_condition
 SQUARE = [(1, 1), (2, 2), (3, 4, 4), (2, 3, 5, 5), (17, 17), (33, 33), (70, 70)]
 OBLONG = [(1, 4), (4, 1), (5, 3), (3, 5), (2, 7, 4), (2, 4, 7), (40, 18), (18, 40), (100, 3)]
 
+SAMPLES = np.random.default_rng(17).normal(size=(2, 4, 4)).astype(np.float32)
+
 
 def exact(x: Any) -> np.ndarray:
     return np.asarray(x).astype(np.float64)
@@ -243,3 +245,23 @@ def test_errors_of_settings() -> None:
         lnp.linalg.eigh(square, "l")
     with pytest.raises(ShapeError, match=r"svd takes matrices: .* f32\[\]"):
         lnp.linalg.svd(np.float32(1))
+
+
+@pytest.mark.parametrize("given", [SAMPLES, SAMPLES[0] + 1j * np.triu(SAMPLES[1], 1)], ids=["real", "complex"])
+def test_matrices_that_are_taken_to_be_hermitian(given: np.ndarray) -> None:
+    matrix = (given + np.swapaxes(given.conj(), -1, -2)).astype(np.result_type(given, np.float32))
+    u, s, vh = map(np.asarray, lnp.linalg.svd(matrix, hermitian=True))
+    np.testing.assert_allclose((u * s[..., None, :]) @ vh, matrix, atol=1e-5)
+    np.testing.assert_allclose(s, np.linalg.svd(matrix, compute_uv=False), atol=1e-5)
+    alone = lnp.linalg.svd(matrix, compute_uv=False, hermitian=True)
+    np.testing.assert_allclose(np.asarray(alone), s, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(lnp.linalg.pinv(matrix, hermitian=True)), np.linalg.pinv(matrix), atol=1e-4)
+    ranks = lnp.linalg.matrix_rank(matrix * (np.arange(4) < 2) * (np.arange(4) < 2)[:, None], hermitian=True)
+    assert (np.asarray(ranks) == 2).all()
+
+
+def test_the_mode_of_qr_by_its_place() -> None:
+    for mode in ("reduced", "complete", "r"):
+        by_name = lnp.linalg.qr(SAMPLES, mode=mode)
+        for one, other in zip(lnp.linalg.qr(SAMPLES, mode), by_name, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

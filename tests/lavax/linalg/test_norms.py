@@ -96,3 +96,25 @@ def test_errors() -> None:
 def test_matrices_without_elements_have_no_condition_number(shape: tuple[int, ...], p: int | str | None) -> None:
     with pytest.raises(ShapeError, match=r"cond: matrices without elements .* got x f32"):
         lnp.linalg.cond(lnp.zeros(shape), p)
+
+
+@pytest.mark.parametrize("ord", [1, 2, 3, np.inf, "fro", "nuc"])
+def test_largest_of_nothing_is_zero(ord: Any) -> None:
+    for shape in ((0, 3), (3, 0), (0, 0)):
+        if ord != 3:
+            agrees(lnp.linalg.norm(np.zeros(shape, np.float32), ord), 0)
+        if isinstance(ord, str):
+            continue
+        agrees(lnp.linalg.vector_norm(np.zeros(shape, np.float32), ord=ord, axis=1), np.zeros(shape[0]))
+
+
+def test_norms_of_nothing_of_negative_order_are_infinite() -> None:
+    agrees(lnp.linalg.vector_norm(np.zeros((2, 0), np.float32), ord=-1, axis=1), [np.inf, np.inf])
+    agrees(lnp.linalg.vector_norm(np.array([0, 2], np.float32), ord=-1), 0)
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, 1, np.inf, "fro"])
+def test_condition_numbers_of_singular_matrices(p: Any) -> None:
+    matrices = np.stack([np.zeros((3, 3)), np.diag([1, np.nan, 2])]).astype(np.float32)
+    found = np.asarray(lnp.linalg.cond(matrices, p))
+    assert found[0] == np.inf and np.isnan(found[1])

@@ -177,3 +177,21 @@ def test_errors() -> None:
         lnp.linalg.matrix_rank(square, 1e-3, rtol=1e-3)
     with pytest.raises(TypeError):
         lnp.linalg.matrix_power(square, 0.5)  # type: ignore[arg-type]
+
+
+def test_powers_of_integers_are_integers() -> None:
+    matrix = np.array([[3, 1], [2, 20_001]], np.int32)
+    for n in range(3):
+        found = np.asarray(lnp.linalg.matrix_power(matrix, n))
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, np.linalg.matrix_power(matrix, n))
+    assert lnp.linalg.matrix_power(matrix, -1).dtype == np.float32
+
+
+def test_sums_of_squares_as_numpy_has_them() -> None:
+    tall = np.array([[1, 2], [3, 4], [5, 7]], np.float32)
+    for matrix in (tall, tall[:2], tall.T, np.ones((3, 2), np.float32)):
+        right = np.arange(matrix.shape[0], dtype=np.float32)
+        found = lnp.linalg.lstsq(matrix, right, numpy_resid=True)[1]
+        np.testing.assert_allclose(np.asarray(found), np.linalg.lstsq(matrix, right, rcond=None)[1], atol=1e-4)
+        assert lnp.linalg.lstsq(matrix, right)[1].shape == (1,)
