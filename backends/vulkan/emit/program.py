@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop
+from lavax.backends.vulkan.emit.guarded_dispatches import COUNTS_BYTES, counted
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop, emit_lane_loop_in_loop
 from lavax.backends.vulkan.emit.loop.stopping import is_stoppable, work_of_turn, work_until_stopped
 from lavax.backends.vulkan.emit.loop.turns import Place, Turns, While
@@ -71,7 +72,6 @@ _EMITTERS: dict[str, Callable[..., Launch]] = {
 _EMITTERS_IN_LOOPS = _EMITTERS | {"contract": emit_contract_in_loop, "loop": emit_lane_loop_in_loop}
 # Chooses one of a kernel's `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]
-_COUNTS_BYTES = 12  # three numbers of workgroups
 # For each dtype that not every device has: whether a device has it, Vulkan's name of the feature, and a substitute.
 _FEATURES: dict[DType, tuple[Callable[[DeviceProfile], bool], str, str]] = {
     float64: (lambda profile: profile.float64, "shaderFloat64", "float32"),
@@ -246,7 +246,7 @@ class _Emission:
         loop = emit_workgroup_loop(turns, self.profile)
         state, zeros = counts_of(guard), groups_of(guard)
         triples = -(-max(loop.states, 1) // 3)
-        self.constants[state] = self.constants[zeros] = bytes(_COUNTS_BYTES * triples)
+        self.constants[state] = self.constants[zeros] = bytes(COUNTS_BYTES * triples)
         around = [self._around] if self._around else []
         buffers = [flag, flag, state, zeros, *around]
         begin = self._suited(guard_shader(bool(around)))
@@ -304,7 +304,7 @@ class _Emission:
         groups: list[tuple[int, int, int]] = []
         table = self.slots[counts_of(guard.name)]
         guards = [self._suited(guard_shader(has_parent)) for has_parent in (False, True)]
-        counted = _counted(commands, table, groups, guards)
+        those = counted(commands, table, groups, guards)
         content = np.array(groups, np.uint32).tobytes()
         self.constants[counts_of(guard.name)] = bytes(max(len(content), 4))
         self.constants[groups_of(guard.name)] = content or bytes(4)
@@ -313,7 +313,7 @@ class _Emission:
         slots = tuple(self.slots[name] for name in buffers)
         words = (guard.count - 1, guard.equals, len(groups))
         shader = guards[guard.parent is not None]
-        return [Dispatch(shader, slots, words, (1, 1, 1), True, guard.name), *counted]
+        return [Dispatch(shader, slots, words, (1, 1, 1), True, guard.name), *those]
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -506,31 +506,6 @@ class _Emission:
         if shader not in self._suited_shaders:
             self._suited_shaders[shader] = suited(shader, self.profile)
         return self._suited_shaders[shader]
-
-
-def _counted(
-    commands: Sequence[Command], table: int, groups: list[tuple[int, int, int]], guards: Collection[Shader]
-) -> list[Command]:
-    """The commands with their dispatches' numbers of workgroups in the table; inner guards have tables of their own.
-
-    A guard always runs, because its table must not keep earlier numbers.
-    """
-    counted: list[Command] = []
-    for command in _apart(commands):
-        if isinstance(command, (RepeatDispatches, UntilFlag)):
-            counted.append(replace(command, commands=tuple(_counted(command.commands, table, groups, guards))))
-        elif command.counts is not None or command.shader in guards:
-            counted.append(command)
-        else:
-            counted.append(replace(command, counts=(table, _COUNTS_BYTES * len(groups))))
-            groups.append(command.groups)
-    return counted
-
-
-def _apart(commands: Iterable[Command]) -> Iterator[Command]:
-    """The commands, with a dispatch for each part."""
-    for command in commands:
-        yield from command.apart() if isinstance(command, Dispatch) else (command,)
 
 
 def _refuse_missing(step: KernelStep, profile: DeviceProfile) -> None:
