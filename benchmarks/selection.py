@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,13 @@ def measure() -> Sequence[Figure]:
         if name in numpys:
             calls.append(_called(numpys[name], arrays))
         mine, *theirs = _interleaved(calls)
-        figures.append(Figure(name, figure.spread(mine)))
+        figures.append(Figure(name, figure.spread([call.clock for call in mine])))
         if theirs:
             bound = _BOUND_OF_LINEAR_ALGEBRA if name.split()[0] in _LINEAR_ALGEBRA else _BOUND
-            ratios = [[min(mine) / min(times), figure.median(mine) / figure.median(times)] for times in theirs]
-            least, middle = (max(ratio) for ratio in zip(*ratios, strict=True))
-            figures.append(figure.at_most(f"{name}, ratio", middle, bound, f"{middle:.3g} (of minima {least:.3g})"))
+            ratios = [_ratios(mine, their) for their in theirs]
+            middle, least, processor = (max(ratio) for ratio in zip(*ratios, strict=True))
+            text = f"{middle:.3g} (of minima {least:.3g}, of processor time {processor:.3g})"
+            figures.append(figure.at_most(f"{name}, ratio", middle, bound, text))
     return figures
 
 
@@ -56,6 +58,12 @@ def _inputs() -> Mapping[str, np.ndarray]:
         "each once": random.permutation(_COUNT).astype(np.int32),
         "vectors": random.normal(size=(65536, 16)).astype("f"),
         "rows of vectors": random.integers(0, _FEW, 65536).astype(np.int32),
+        "rows of many vectors": random.integers(0, 20_000, 65536).astype(np.int32),
+        "embeddings": random.normal(size=(50_000, 64)).astype("f"),
+        "gradients": random.normal(size=(4096, 64)).astype("f"),
+        "tokens": random.integers(0, 50_000, 4096).astype(np.int32),
+        "places in rows": random.integers(0, 1024, (1024, 1024)).astype(np.int32),
+        "a third": random.random(_COUNT) < 0.3,
         "images": random.normal(size=(8, 16, 128, 128)).astype("f"),
     }
     for batch, size in [((), size) for size in _SIZES] + [((64,), 16)]:
@@ -93,6 +101,19 @@ def _functions(
         "argmax of 10^6": (lambda x: xp.argmax(x), ["long"]),
         "sort of 10^6": (lambda x: xp.sort(x), ["long"]),
         "sort of 1024 rows": (lambda x: xp.sort(x, 1), ["rows"]),
+        "sort of 10^6 integers": (lambda x: xp.sort(x), ["many"]),
+        "argsort of 10^6": (lambda x: xp.argsort(x), ["long"]),
+        "sort of 10^6 by two keys": (lambda x, y: xp.lexsort((x, y)), ["long", "few"]),
+        "different of 10^6 in 1000": (lambda x: xp.unique(x, size=_FEW), ["few"]),
+        "search of 10^6 in 10^5": (lambda x, y: xp.searchsorted(x, y), ["many in order", "many"]),
+        "places of a third of 10^6": (lambda x: xp.nonzero(x, size=_COUNT // 2)[0], ["a third"]),
+        "taken from 10^6": (lambda x, i: x[i], ["long", "each once"]),
+        "taken along rows": (lambda x, i: xp.take_along_axis(x, i, 1), ["rows", "places in rows"]),
+        "taken rows of embeddings": (lambda x, i: x[i], ["embeddings", "tokens"]),
+        "roll of 10^6": (lambda x: xp.roll(x, 12_345), ["long"]),
+        "flip of rows": (lambda x: xp.flip(x, 1), ["rows"]),
+        "add rows to embeddings": (lambda x, i, y: x.at[i].add(y), ["embeddings", "tokens", "gradients"]),
+        "set rows of embeddings": (lambda x, i, y: x.at[i].set(y), ["embeddings", "tokens", "gradients"]),
         "add 10^6 to 1000": (lambda i, x: xp.zeros(_FEW).at[i].add(x), ["few", "long"]),
         "add 10^6 to 10^5": (lambda i, x: xp.zeros(_MANY).at[i].add(x), ["many", "long"]),
         "add 10^6 to 10^6, each once": (lambda i, x: xp.zeros(_COUNT).at[i].add(x), ["each once", "long"]),
@@ -105,6 +126,9 @@ def _functions(
         "sums of 1000 segments in order": (lambda x, i: segment_sum(x, i, _FEW), ["long", "few in order"]),
         "sums of 10^5 segments in order": (lambda x, i: segment_sum(x, i, _MANY), ["long", "many in order"]),
         "sums of 1000 segments of vectors": (lambda x, i: segment_sum(x, i, _FEW), ["vectors", "rows of vectors"]),
+        "sums of 20,000 segments of vectors": (
+            lambda x, i: segment_sum(x, i, 20_000), ["vectors", "rows of many vectors"],
+        ),
         "cumsum of 10^6": (lambda x: xp.cumsum(x), ["long"]),
         "cumsum of 1024 rows": (lambda x: xp.cumsum(x, 1), ["rows"]),
         "cumsum of 1024 columns": (lambda x: xp.cumsum(x, 0), ["rows"]),
@@ -113,6 +137,7 @@ def _functions(
     }
     for mode in ("reflect", "symmetric", "edge", "wrap"):
         tasks[f"{mode} pad of images"] = (lambda x, m=mode: xp.pad(x, _PAD_WIDTHS, mode=m), ["images"])
+        tasks[f"{mode} pad of rows"] = (lambda x, m=mode: xp.pad(x, 8, mode=m), ["rows"])
     linalg = xp.linalg
     for name, operands in _LINEAR_ALGEBRA.items():
         for size in (*map(str, _SIZES), "64 of 16"):
@@ -156,6 +181,17 @@ def _numpy_functions() -> Mapping[str, Callable[..., Any]]:
         "argmax of 10^6": np.argmax,
         "sort of 10^6": np.sort,
         "sort of 1024 rows": lambda x: np.sort(x, 1),
+        "sort of 10^6 integers": np.sort,
+        "argsort of 10^6": np.argsort,
+        "sort of 10^6 by two keys": lambda x, y: np.lexsort((x, y)),
+        "different of 10^6 in 1000": np.unique,
+        "search of 10^6 in 10^5": np.searchsorted,
+        "places of a third of 10^6": np.nonzero,
+        "taken from 10^6": lambda x, i: x[i],
+        "taken along rows": lambda x, i: np.take_along_axis(x, i, 1),
+        "taken rows of embeddings": lambda x, i: x[i],
+        "roll of 10^6": lambda x: np.roll(x, 12_345),
+        "flip of rows": lambda x: np.flip(x, 1).copy(),
         "add 10^6 to 1000": added(_FEW),
         "add 10^6 to 10^5": added(_MANY),
         "add 10^6 to 10^6, each once": added(_COUNT),
@@ -174,6 +210,7 @@ def _numpy_functions() -> Mapping[str, Callable[..., Any]]:
     }
     for mode in ("reflect", "symmetric", "edge", "wrap"):
         tasks[f"{mode} pad of images"] = lambda x, m=mode: np.pad(x, _PAD_WIDTHS, mode=m)
+        tasks[f"{mode} pad of rows"] = lambda x, m=mode: np.pad(x, 8, mode=m)
     for name in _LINEAR_ALGEBRA:
         for size in (*map(str, _SIZES), "64 of 16"):
             tasks[f"{name} of {size}"] = getattr(np.linalg, name)
@@ -188,13 +225,30 @@ def _called(function: Callable[..., Any], arrays: Sequence[Any]) -> Callable[[],
     return lambda: function(*arrays)
 
 
-def _interleaved(calls: Sequence[Callable[[], Any]]) -> list[list[float]]:
-    """Seconds of each call, in turn, after a call of each that compiles."""
-    times: list[list[float]] = [[] for _ in calls]
+@dataclass(frozen=True)
+class _Seconds:
+    """How long a call took, by the clock and on all processors together."""
+
+    clock: float
+    processor: float
+
+
+def _ratios(mine: Sequence[_Seconds], theirs: Sequence[_Seconds]) -> tuple[float, float, float]:
+    """Of the medians, of the least times, and of the least processor times."""
+    (clock, processor), (their_clock, their_processor) = (
+        ([call.clock for call in calls], [call.processor for call in calls]) for calls in (mine, theirs)
+    )
+    medians = figure.median(clock) / figure.median(their_clock)
+    return medians, min(clock) / min(their_clock), min(processor) / min(their_processor)
+
+
+def _interleaved(calls: Sequence[Callable[[], Any]]) -> list[list[_Seconds]]:
+    """Times of each call, in turn, after a call of each that compiles."""
+    times: list[list[_Seconds]] = [[] for _ in calls]
     for number in range(_ROUNDS + 1):
         for call, seconds in zip(calls, times, strict=True):
-            start = time.perf_counter()
+            clock, processor = time.perf_counter(), time.process_time()
             call()
             if number:
-                seconds.append(time.perf_counter() - start)
+                seconds.append(_Seconds(time.perf_counter() - clock, time.process_time() - processor))
     return times
