@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.numpy.indexing.indexed_update import At
 from lavax.tracer.values.value import Value
@@ -220,3 +220,22 @@ def invpascal(n: int, kind: str | None = None) -> Value:
     numbers = np.arange(n)
     inverse = lower * np.where((numbers[:, None] + numbers[None, :]) % 2, -1.0, 1.0)
     return lnp.asarray({"lower": inverse, "upper": inverse.T, "symmetric": inverse.T @ inverse}[chosen])
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Value:
+    """The matrix [n, n] of the discrete Fourier transform, exp(-2πi·jk/n), complex64 by default.
+
+    It is divided by the root of n with the `scale` "sqrtn", by n with "n". Raises ValueError for another scale or a
+    negative n, DtypeError for a `dtype` that is not complex.
+    """
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
+    if n < 0:
+        raise ValueError(f"dft: n must not be negative, got {n}")
+    held = np.dtype(dtype or np.complex64)
+    if held.kind != "c":
+        raise dtype_error(f"dft: dtype must be complex64 or complex128, got {held}")
+    numbers = np.arange(n)
+    turns = np.outer(numbers, numbers) % max(n, 1)  # whole turns would cost digits
+    divisor = {None: 1.0, "sqrtn": math.sqrt(n), "n": n}[scale] or 1.0
+    return lnp.asarray((np.exp(-2j * np.pi / max(n, 1) * turns) / divisor).astype(held))

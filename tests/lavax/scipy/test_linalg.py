@@ -216,3 +216,16 @@ def test_wrong_arguments(call: Callable[[], Any], error: type[Exception], messag
 
 def test_too_many_squarings_give_nan() -> None:
     assert np.isnan(np.asarray(linalg.expm(1e6 * np.eye(2, dtype="f"), max_squarings=4))).all()
+
+
+@pytest.mark.parametrize("scale", [None, "sqrtn", "n"])
+def test_matrices_of_transforms(scale: str | None) -> None:
+    for n in (0, 1, 5, 64):
+        found = linalg.dft(n, scale)
+        assert found.dtype == np.complex64
+        np.testing.assert_allclose(np.asarray(found), reference.dft(n, scale), rtol=0, atol=3e-7)
+    for arguments, error in (((3, "m"), ValueError), ((-1,), ValueError)):
+        with pytest.raises(error, match="dft: "):
+            linalg.dft(*arguments)
+    with pytest.raises(lx.DtypeError, match="dft: dtype must be complex"):
+        linalg.dft(3, dtype=np.float32)
