@@ -44,8 +44,10 @@ uint total(uint part) {
 }
 uint before(uint part) {
     uint sum = 0u;
-    for (int other = 0; other < LANES - 1; ++other)
-        sum += other < lane ? subgroupShuffle(part, uint(other)) : 0u;
+    for (int other = 0; other < LANES - 1; ++other) {
+        uint one = subgroupShuffle(part, uint(other));  // by all lanes: a lane that is not active has no value
+        sum += other < lane ? one : 0u;
+    }
     return sum;
 }
 """

@@ -117,6 +117,8 @@ def test_eager_programs() -> None:
 
 
 def test_what_does_not_settle_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not backend().target.matrices.bidiagonal:
+        pytest.skip("singular values are found in another way here")
     monkeypatch.setattr(bidiagonal_singular_values, "BIDIAGONAL", BidiagonalKernels(most_rotations=100))
     for part in found_of(RANDOM.normal(size=(34, 34)).astype(np.float32)):
         assert np.isnan(part).all()

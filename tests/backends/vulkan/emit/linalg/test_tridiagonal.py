@@ -98,6 +98,8 @@ def test_eager_programs() -> None:
 
 
 def test_what_does_not_settle_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not backend().target.matrices.tridiagonal:
+        pytest.skip("eigenvalues are found in another way here")
     monkeypatch.setattr(tridiagonal_eigenvalues, "TRIDIAGONAL", TridiagonalKernels(most_rotations=100))
     values, rows = found_of(symmetric(35).astype(np.float32))
     assert np.isnan(values).all() and np.isnan(rows).all()
