@@ -131,6 +131,14 @@ class Body:
         inner = self.scopes.pop()
         self.scopes[-1].lines += [f"{head} {{".lstrip(), *(f"    {line}" for line in inner.lines), "}"]
 
+    @contextmanager
+    def pinned_block(self, head: str, variables: frozenset[str] = frozenset()) -> Iterator[None]:
+        """A nested block that keeps the values first used in it, also those that do not depend on its variables."""
+        before, self.pinned = self.pinned, len(self.scopes)
+        with self.block(head, variables):
+            yield
+        self.pinned = before
+
     def _scope_for(self, variables: frozenset[str]) -> Scope:
         """The outermost block in which the loop variables are known, from the pinned one inwards."""
         missing = variables - {_LANE}

@@ -67,6 +67,12 @@ class Uses:
         self.extension("unroll")
         return "[[unroll]] "
 
+    @property
+    def keep_rolled(self) -> str:
+        """The attribute that asks the compiler not to unroll a loop, so that its code is short."""
+        self.extension("unroll")
+        return "[[dont_unroll]] "
+
     def include(self, other: Uses) -> None:
         """Adds what another part of the same shader uses."""
         self.functions |= other.functions

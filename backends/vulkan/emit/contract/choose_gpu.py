@@ -50,11 +50,20 @@ SPLIT_SUMS = SplitSums()
 _COSTS = Costs()
 # The speed of tiles if there are enough of them, relative to the largest. It depends on their reads of shared memory
 # and on the number of threads that wait for these. Measured by `python -m benchmarks.contraction_tiles`.
-_RATES = {(128, 256): 1.0, (128, 128): 0.93, (64, 128): 0.94, (128, 64): 0.93, (64, 64): 0.85, (32, 32): 0.5}
+_RATES = {
+    (128, 256): 1.0,
+    (128, 128): 0.93,
+    (64, 128): 0.94,
+    (128, 64): 0.93,
+    (64, 64): 0.85,
+    (32, 32): 0.5,
+    (16, 32): 0.36,
+}
 # The same for cooperative tiles, relative to strict float32.
 _MATRIX_RATES = {(128, 128): 8.2, (96, 128): 6.8, (64, 64): 4.8, (32, 32): 2.0}
-# Small tiles are deeper than high, so that few barriers stand between many loads: a product of 192 x 2,048 x 576 takes
-# an H100 12 µs in steps of 128, 15 in steps of 64 and 21 in steps of 32. Such tiles make at least so many steps.
+# Tiles with slices are deep, and small tiles are deeper than high, so that few barriers stand between many loads: a
+# product of 192 x 2,048 x 576 takes an H100 12 µs in steps of 128, 15 in steps of 64 and 21 in steps of 32. Such tiles
+# make at least so many steps.
 _LEAST_STEPS = 2
 # Tiles that are as fast only if each processor has at least as many of them, one after the other.
 _ENOUGH_TILES = {(128, 64): 8}
@@ -95,7 +104,9 @@ def shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int)
     fitting = [
         tile
         for tile in (NARROW_TILES if min(sizes.m, sizes.n) < WORKGROUP_TILES.narrow else SHARED_TILES)
-        if fits(tile, profile) and _are_enough(tile, sizes, profile)
+        if fits(tile, profile)
+        and _are_enough(tile, sizes, profile)
+        and (tile.slices == 1 or sizes.k >= _LEAST_STEPS * tile.depth)
     ]
     suited = [
         tile

@@ -12,6 +12,7 @@ the elements of a matrix are distributed over invocations, and the epilogue need
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
@@ -28,6 +29,7 @@ from lavax.passes.kernels.index import (
     Index,
     add,
     clamp,
+    constant,
     linear,
     quotient,
     remainder,
@@ -35,6 +37,17 @@ from lavax.passes.kernels.index import (
 )
 
 _STAGED = "staged"
+
+
+@dataclass(frozen=True)
+class ResultLoads:
+    """What an invocation loads for the epilogue before it stores results. Chosen by `python -m benchmarks models`."""
+
+    vectors: int = 4  # of results: each has its own copy of the epilogue's code, and long code is slow the first time
+    loads: int = 16  # of all of them
+
+
+_RESULT_LOADS = ResultLoads()
 
 
 class CooperativeEmitter:
@@ -48,6 +61,7 @@ class CooperativeEmitter:
         self.along_sum = [neighbours_of(contraction.dot, side).summed for side in range(2)]
         self.thread, self.member = variable("i", tile.threads), variable("member", tile.lanes)
         self.down, self.across = variable("down", tile.subgroups_down), variable("across", tile.subgroups_across)
+        self.slice = variable("slice", tile.slices)
         self.summed = Span(sizes.k, tile.depth, variable("k", self.parts), EIGHT)
 
     def emit(self) -> Launch:
@@ -56,8 +70,12 @@ class CooperativeEmitter:
         body.line("int i = int(gl_LocalInvocationID.x);")
         body.line("int member = int(gl_SubgroupInvocationID);")
         body.line(f"int across = int(gl_SubgroupID) % {tile.subgroups_across};")
-        body.line(f"int down = int(gl_SubgroupID) / {tile.subgroups_across};")
-        body.scopes[0].variables |= {"i", "member", "across", "down"}
+        if tile.slices == 1:
+            body.line(f"int down = int(gl_SubgroupID) / {tile.subgroups_across};")
+        else:
+            body.line(f"int down = int(gl_SubgroupID) / {tile.subgroups_across} % {tile.subgroups_down};")
+            body.line(f"int slice = int(gl_SubgroupID) / {tile.subgroups_of_slice};")
+        body.scopes[0].variables |= {"i", "member", "across", "down", "slice"}
         self._declare_sums()
         self._sum_loop()
         self._write_tile()
@@ -92,8 +110,12 @@ class CooperativeEmitter:
         """The number of vectors from row to row of the results in shared memory."""
         return self.tile.subgroup_columns // VECTOR + 1
 
+    def _passing_row(self) -> int:
+        """The number of vectors of a subgroup's row of matrices."""
+        return self.tile.shape.m * self._passing_line()
+
     def _passing(self) -> int:
-        return self.tile.subgroups * self.tile.shape.m * self._passing_line()
+        return self.tile.subgroups * self._passing_row()
 
     # -- the sum ------------------------------------------------------------------------------------------------------
 
@@ -213,11 +235,15 @@ class CooperativeEmitter:
         layouts = [("Column", "Row")[self.along_sum[0]], ("Row", "Column")[self.along_sum[1]]]
         counts = tile.matrices_down, tile.matrices_across
         starts = [body.name() for _ in range(2)]
+        own_depth = tile.depth // tile.slices
         for side, (name, own) in enumerate(zip(starts, (self.down, self.across), strict=True)):
-            size = extents[side] * counts[side]
-            first = linear([(own, size * self._stride(side) if self.along_sum[side] else size // EIGHT)])
+            size, stride = extents[side] * counts[side], self._stride(side)
+            apart, slice_apart = (size * stride, own_depth // EIGHT)
+            if not self.along_sum[side]:
+                apart, slice_apart = size // EIGHT, own_depth * stride
+            first = linear([(own, apart), (self.slice, slice_apart)])
             body.line(f"int {name} = {self._begin(side)} + {body.index(first)};")
-        with body.block(f"{body.uses.unroll}for (int step = 0; step < {tile.depth // tile.shape.k}; ++step)"):
+        with body.block(f"{body.uses.unroll}for (int step = 0; step < {own_depth // tile.shape.k}; ++step)"):
             for side, use in enumerate("AB"):
                 stride = self._stride(side)
                 names = ", ".join(f"{use.lower()}{number}" for number in range(counts[side]))
@@ -237,33 +263,85 @@ class CooperativeEmitter:
     # -- the result ---------------------------------------------------------------------------------------------------
 
     def _write_tile(self) -> None:
-        """Writes the result, one row of matrices per subgroup at a time."""
+        """Writes the result, one row of matrices per subgroup at a time.
+
+        A loop over the rows has the epilogue's code once. It runs once per tile, so its time is also that of reading
+        this code: between two runs of a kernel others run, whose code takes its place in the processors' caches.
+        """
+        body, rows = self.body, min(self.tile.matrices_down, -(-self.contraction.sizes.m // self.tile.shape.m))
+        self.own = self.first = body.name()
+        body.line(f"int {self.own} = int(gl_SubgroupID) * {self._passing_row()};")
+        if self.tile.slices > 1:
+            self.first, grid = body.name(), self.tile.subgroups_of_slice
+            body.line(f"int {self.first} = int(gl_SubgroupID) % {grid} * {self._passing_row()};")
+        if rows == 1:
+            self._store_row(0)
+            self._write_row(constant(0))
+            return
+        head = f"{body.uses.keep_rolled}for (int row = 0; row < {rows}; ++row)"
+        with body.block(head, frozenset(("row",))):
+            for row in range(rows):
+                with body.block(f"if (row == {row})"):
+                    self._store_row(row)
+            self._write_row(variable("row", rows))
+
+    def _store_row(self, row: int) -> None:
+        """Stores a row of the subgroup's matrices to its part of shared memory."""
+        for column in range(self.tile.matrices_across):
+            at = f"{self.own} + {column * self.tile.shape.n // VECTOR}, {self._passing_line()}"
+            self.body.line(f"coopMatStore(s{row}_{column}, {_STAGED}, {at}, gl_CooperativeMatrixLayoutRowMajor);")
+
+    def _write_row(self, row: Index) -> None:
+        """Writes a row of matrices; the subgroups of all slices share those of a place in the grid, and join them."""
         tile, body, (rows, columns) = self.tile, self.body, self.spans
-        line, stride = tile.subgroup_columns // VECTOR, self._passing_line()
-        start = body.name()
-        body.line(f"int {start} = int(gl_SubgroupID) * {tile.shape.m * stride};")
-        count = tile.shape.m * line
-        for row in range(tile.matrices_down):
-            if row * tile.shape.m >= self.contraction.sizes.m:
-                break
-            for column in range(tile.matrices_across):
-                at = f"{start} + {column * tile.shape.n // VECTOR}, {stride}, gl_CooperativeMatrixLayoutRowMajor"
-                body.line(f"coopMatStore(s{row}_{column}, {_STAGED}, {at});")
-            body.line("barrier();")
-            iterations = -(-count // tile.lanes)
-            with body.block(f"for (int part = 0; part < {iterations}; ++part)", frozenset(("part",))):
-                number = linear([(self.member, 1), (variable("part", iterations), tile.lanes)])
-                if count % tile.lanes:
-                    body.line(f"if ({body.index(number)} >= {count}) break;")
-                    number = clamp(number, 0, count - 1)
-                inside, vector = quotient(number, line), remainder(number, line)
-                place = body.index(linear([(inside, stride), (vector, 1)]))
-                value = body.declare(body.scopes[-1], "vec4", f"uintBitsToFloat({_STAGED}[{start} + {place}])")
-                m = linear([(self.down, tile.subgroup_rows), (inside, 1)], row * tile.shape.m)
-                n = linear([(self.across, tile.subgroup_columns), (vector, VECTOR)])
+        # Subgroups pass their results to themselves, unless slices join them.
+        meet = "subgroupBarrier();" if tile.slices == 1 else "barrier();"
+        body.line(meet)
+        line = tile.subgroup_columns // VECTOR
+        count, lanes = tile.shape.m * line, tile.lanes * tile.slices
+        together = self._written_together(count, lanes)
+        turns = -(-count // (lanes * together))
+        block = body.block if turns > 1 else body.pinned_block  # the number of a single turn is a constant
+        head = f"{body.uses.keep_rolled}for (int part = 0; part < {turns}; ++part)"
+        with block(head, frozenset(("part",))):
+            own = linear([(self.member, 1), (self.slice, tile.lanes), (variable("part", turns), lanes * together)])
+            if count % lanes:
+                body.line(f"if ({body.index(own)} >= {count}) break;")
+                own = clamp(own, 0, count - 1)
+            numbers = [add(own, lanes * each) for each in range(together)]
+            places = [
+                (
+                    linear([(self.down, tile.subgroup_rows), (row, tile.shape.m), (quotient(number, line), 1)]),
+                    linear([(self.across, tile.subgroup_columns), (remainder(number, line), VECTOR)]),
+                )
+                for number in numbers
+            ]
+            if together > 1:
+                for m, n in places:
+                    self.contraction.load_for_results(rows.at(m), columns.at(n, VECTOR))
+            for number, (m, n) in zip(numbers, places, strict=True):
+                place = linear([(quotient(number, line), self._passing_line()), (remainder(number, line), 1)])
+                value = body.declare(body.scopes[-1], "vec4", self._joined(f"{self.first} + {body.index(place)}"))
                 guards = both(rows.guards(body, m), columns.guards(body, n, VECTOR))
                 self.contraction.write(rows.at(m), columns.at(n, VECTOR), GlslValue(value, VECTOR), guards)
-            body.line("barrier();")
+        body.line(meet)
+
+    def _written_together(self, count: int, lanes: int) -> int:
+        """How many vectors of results have their inputs loaded before the first is stored; it divides a lane's.
+
+        Compilers keep the order of loads and stores, because two arrays may share memory.
+        """
+        inputs, own = self.contraction.inputs_of_results(), count // lanes
+        if not inputs or count % lanes:
+            return 1
+        most = min(_RESULT_LOADS.vectors, _RESULT_LOADS.loads // inputs)
+        return max((number for number in range(1, most + 1) if own % number == 0), default=1)
+
+    def _joined(self, place: str) -> str:
+        """The sum over slices of four results of a row of matrices."""
+        apart = self.tile.subgroups_of_slice * self._passing_row()
+        places = (f"{place} + {number * apart}" if number else place for number in range(self.tile.slices))
+        return " + ".join(f"uintBitsToFloat({_STAGED}[{at}])" for at in places)
 
 
 def _spread(number: Index, line: int) -> Index:

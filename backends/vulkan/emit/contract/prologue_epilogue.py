@@ -75,6 +75,12 @@ class Contraction:
         for node, at in self._reads(self.dot.operands[side], self._place(side, free, summed)):
             self.body.value(node, at)
 
+    def inputs_of_results(self) -> int:
+        """The number of elements that the epilogue loads per result, of arrays with at least as many elements."""
+        coordinates = self.kernel.coordinates
+        reads = (read for output in self.kernel.graph.outputs for read in self._reads(output, coordinates[output]))
+        return len({(node, at) for node, at in reads if node.type.size >= self.dot.type.size})
+
     def load_for_results(self, m: Index, n: Index) -> int:
         """Loads the epilogue's other inputs for one element or four, and returns the number of loads.
 

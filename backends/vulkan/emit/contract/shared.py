@@ -28,9 +28,10 @@ from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.passes.build.contraction_geometry import neighbours_of
-from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
+from lavax.passes.kernels.index import Index, add, clamp, linear, quotient, remainder, variable
 
 _NAMES = ("shared_a", "shared_b")
+_JOINED = "shared_sums"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,9 @@ class SharedTileEmitter:
         blocked = tile.threads_across % _LAYOUT.block_across == 0 and tile.threads_down % _LAYOUT.block_down == 0
         across = _LAYOUT.block_across if blocked else tile.threads_across
         down = _LAYOUT.block_down if blocked else tile.threads_down
-        block, inside = quotient(self.thread, across * down), remainder(self.thread, across * down)
+        own = remainder(self.thread, tile.threads_of_slice)
+        self.slice = quotient(self.thread, tile.threads_of_slice)
+        block, inside = quotient(own, across * down), remainder(own, across * down)
         blocks_across = tile.threads_across // across
         if tile.interleaved:
             pair, lower = quotient(inside, 2), remainder(inside, 2)
@@ -106,7 +109,10 @@ class SharedTileEmitter:
 
     def _declarations(self) -> list[str]:
         sizes = (self.tile.buffers * self._part(side) for side in range(2))
-        return [f"shared {self.kind} {name}[{size}];" for name, size in zip(_NAMES, sizes, strict=True)]
+        arrays = dict(zip(_NAMES, sizes, strict=True))
+        if self.tile.slices > 1:
+            arrays[_JOINED] = self.tile.slices * self._vectors_of_tile()
+        return [f"shared {self.kind} {name}[{size}];" for name, size in arrays.items()]
 
     def _buffer(self, turn: str, side: int) -> str:
         """The position of an iteration's part."""
@@ -203,14 +209,16 @@ class SharedTileEmitter:
         tile, body = self.tile, self.body
         groups = range(tile.register_rows // VECTOR)
         starts = [body.name() for _ in range(2)]
+        steps = tile.depth // tile.slices
         for side, (name, place) in enumerate(zip(starts, (self.down, self.across), strict=True)):
-            body.line(f"int {name} = {self._buffer('(turn - 1)', side)}{body.index(place)};")
-        with body.block(f"{body.uses.unroll}for (int step = 0; step < {tile.depth}; ++step)"):
+            slice_apart = self._part(side) // tile.slices
+            first = body.index(linear([(self.slice, slice_apart), (place, 1)]))
+            body.line(f"int {name} = {self._buffer('(turn - 1)', side)}{first};")
+        with body.block(f"{body.uses.unroll}for (int step = 0; step < {steps}; ++step)"):
             for side, count, apart in ((0, groups, tile.threads_down), (1, self._vectors(), tile.threads_across)):
                 for number in count:
                     padding = f" + step / {VECTOR} * {_LAYOUT.padding}" if self.transposed[side] else ""
-                    steps = f"step * {self._stride(side)}{padding}"
-                    at = f"{starts[side]} + {steps} + {number * apart}"
+                    at = f"{starts[side]} + step * {self._stride(side)}{padding} + {number * apart}"
                     body.line(f"{self.kind} {'ab'[side]}{number} = {_NAMES[side]}[{at}];")
             for row in range(tile.register_rows):
                 columns = range(tile.register_columns)
@@ -226,7 +234,20 @@ class SharedTileEmitter:
         Compilers keep the order of loads and stores, because two arrays may share memory. So a load right before its
         store would be waited for alone.
         """
-        fours, waiting, ahead = self._fours(), deque[int](), 0
+        along_rows = self.contraction.lies_along_rows()
+        if self.tile.slices == 1:
+            self._write_fours(self._own_fours(along_rows))
+            return
+        for four in self._own_fours(along_rows):
+            at = self.body.index(self._joined_place(four))
+            self.body.line(f"{_JOINED}[{at}] = {four.text};")
+        self.body.line("barrier();")
+        idle = self._vectors_of_tile() < self.tile.threads
+        with self.body.pinned_block(f"if (i < {self._vectors_of_tile()})") if idle else nullcontext():
+            self._write_fours(self._joined_fours(along_rows))
+
+    def _write_fours(self, fours: list[Four]) -> None:
+        waiting, ahead = deque[int](), 0
         for number, four in enumerate(fours):
             while ahead < len(fours) and (ahead <= number or sum(waiting) < _LAYOUT.loads_ahead):
                 waiting.append(self.contraction.load_for_results(*self._place_of(fours[ahead])))
@@ -234,47 +255,75 @@ class SharedTileEmitter:
             self._write(four)
             waiting.popleft()
 
-    def _fours(self) -> list[Four]:
+    def _own_fours(self, along_rows: bool) -> list[Four]:
         """All of this invocation's sums, by neighbours in the results' memory."""
-        along_rows = self.contraction.lies_along_rows()
         return [
-            Four(VECTOR * group, VECTOR * vector + lane, True)
+            self._own_four(VECTOR * group, VECTOR * vector + lane, True)
             if along_rows
-            else Four(VECTOR * group + lane, VECTOR * vector, False)
+            else self._own_four(VECTOR * group + lane, VECTOR * vector, False)
             for group in range(self.tile.register_rows // VECTOR)
             for vector in self._vectors()
             for lane in range(VECTOR)
         ]
 
-    def _offsets(self, four: Four) -> tuple[Index, Index]:
-        """The offsets in the tile of a sum's row and column, or of the first of four."""
-        starts = (four.row, self.down, self.tile.threads_down), (four.column, self.across, self.tile.threads_across)
+    def _own_four(self, row: int, column: int, along_rows: bool) -> Four:
+        """Four sums from a row and column of the invocation's on."""
+        starts = (row, self.down, self.tile.threads_down), (column, self.across, self.tile.threads_across)
         m, n = (
             linear([(place, VECTOR)], number // VECTOR * apart * VECTOR + number % VECTOR)
             for number, place, apart in starts
         )
-        return m, n
+        height, width = (VECTOR, 1) if along_rows else (1, VECTOR)
+        sums = (f"s{row + down}_{column + across}" for down in range(height) for across in range(width))
+        return Four(m, n, along_rows, f"{self.kind}({', '.join(sums)})")
+
+    # -- the sums of slices -------------------------------------------------------------------------------------------
+
+    def _vectors_of_tile(self) -> int:
+        return self.tile.rows * self.tile.columns // VECTOR
+
+    def _joined_place(self, four: Four) -> Index:
+        """Where a slice's sums wait for those of the others: a tile a slice, in the order of the results."""
+        if four.along_rows:
+            line, vector, length = four.n, quotient(four.m, VECTOR), self.tile.rows // VECTOR
+        else:
+            line, vector, length = four.m, quotient(four.n, VECTOR), self.tile.columns // VECTOR
+        return linear([(self.slice, self._vectors_of_tile()), (line, length), (vector, 1)])
+
+    def _joined_fours(self, along_rows: bool) -> list[Four]:
+        """The sums over all slices that this invocation writes; neighbouring invocations write neighbours."""
+        count, threads = self._vectors_of_tile(), self.tile.threads
+        return [self._joined_four(start, along_rows) for start in range(0, count, threads)]
+
+    def _joined_four(self, start: int, along_rows: bool) -> Four:
+        tile, count = self.tile, self._vectors_of_tile()
+        length = (tile.rows if along_rows else tile.columns) // VECTOR
+        number = clamp(add(self.thread, start), 0, count - 1)
+        line, along = quotient(number, length), linear([(remainder(number, length), VECTOR)])
+        at = self.body.index(number)
+        text = " + ".join(f"{_JOINED}[{at} + {slice * count}]" for slice in range(tile.slices))
+        return Four(along, line, True, text) if along_rows else Four(line, along, False, text)
 
     def _place_of(self, four: Four) -> tuple[Index, Index]:
         rows, columns = self.spans
-        m, n = self._offsets(four)
-        return rows.at(m, four.height), columns.at(n, four.width)
+        return rows.at(four.m, four.height), columns.at(four.n, four.width)
 
     def _write(self, four: Four) -> None:
-        body, (rows, columns), (m, n) = self.body, self.spans, self._offsets(four)
-        along = columns.guards(body, n, four.width), rows.guards(body, m, four.height)
+        body, (rows, columns) = self.body, self.spans
+        along = columns.guards(body, four.n, four.width), rows.guards(body, four.m, four.height)
         guards = both(*along) if four.along_rows else both(*reversed(along))
-        name = body.declare(body.scopes[-1], self.kind, f"{self.kind}({', '.join(four.sums())})")
+        name = body.declare(body.scopes[-1], self.kind, four.text)
         self.contraction.write(*self._place_of(four), GlslValue(name, VECTOR), guards)
 
 
 @dataclass(frozen=True)
 class Four:
-    """Four neighbouring sums of an invocation; the first is in this row and column of the invocation's."""
+    """Four neighbouring sums: the offsets of the first one in the tile, their direction, and their text."""
 
-    row: int
-    column: int
+    m: Index
+    n: Index
     along_rows: bool
+    text: str
 
     @property
     def height(self) -> int:
@@ -283,14 +332,6 @@ class Four:
     @property
     def width(self) -> int:
         return 1 if self.along_rows else VECTOR
-
-    def sums(self) -> list[str]:
-        """The sums' names."""
-        return [
-            f"s{self.row + row}_{self.column + column}"
-            for row in range(self.height)
-            for column in range(self.width)
-        ]
 
 
 def _component(name: str, number: int) -> str:

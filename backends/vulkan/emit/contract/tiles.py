@@ -72,6 +72,8 @@ class SharedTile(Tile):
     Each invocation computes `register_rows` × `register_columns` of them. With two buffers, the next part is staged
     while the present one is multiplied, with one barrier per part instead of two. All these numbers are multiples of
     4. If `interleaved`, pairs of neighbouring invocations are below each other, and read the same columns together.
+    With several slices, as many times the invocations share the steps of a part, and join their sums at the end: a
+    small product, which waits for memory in each part, has fewer parts.
     """
 
     depth: int
@@ -79,6 +81,7 @@ class SharedTile(Tile):
     register_columns: int
     buffers: int = 2
     interleaved: bool = False
+    slices: int = 1
 
     @property
     def threads_down(self) -> int:
@@ -89,8 +92,12 @@ class SharedTile(Tile):
         return self.columns // self.register_columns
 
     @property
-    def threads(self) -> int:
+    def threads_of_slice(self) -> int:
         return self.threads_down * self.threads_across
+
+    @property
+    def threads(self) -> int:
+        return self.threads_of_slice * self.slices
 
     @property
     def is_alone(self) -> bool:
@@ -100,7 +107,8 @@ class SharedTile(Tile):
     @property
     def shared_bytes(self) -> int:
         """The most bytes of shared memory. Four steps of a transposed operand are two vectors apart."""
-        return 4 * self.buffers * self.depth * (self.rows + self.columns + VECTOR)
+        joined = self.rows * self.columns * self.slices if self.slices > 1 else 0
+        return 4 * (self.buffers * self.depth * (self.rows + self.columns + VECTOR) + joined)
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ class CooperativeTile(Tile):
     """Rows and columns of the result that a workgroup computes with matrices, and the depth that it stages at a time.
 
     Its subgroups form a grid, and each computes a part of the tile in matrices of `shape`, which `lanes` share.
-    Rows, columns and depth are multiples of 8, and of the shape's.
+    Rows, columns and depth are multiples of 8, and of the shape's. Slices are as for shared tiles, a grid each.
     """
 
     depth: int
@@ -127,10 +135,15 @@ class CooperativeTile(Tile):
     subgroups_across: int
     shape: MatrixShape
     lanes: int
+    slices: int = 1
+
+    @property
+    def subgroups_of_slice(self) -> int:
+        return self.subgroups_down * self.subgroups_across
 
     @property
     def subgroups(self) -> int:
-        return self.subgroups_down * self.subgroups_across
+        return self.subgroups_of_slice * self.slices
 
     @property
     def threads(self) -> int:
@@ -169,7 +182,8 @@ class CooperativeTile(Tile):
         """Whether its subgroups have whole matrices."""
         shape = self.shape
         whole = self.subgroup_rows % shape.m == 0 and self.subgroup_columns % shape.n == 0
-        return whole and self.depth % shape.k == 0 and self.matrices_down > 0 and self.matrices_across > 0
+        steps = self.depth % (shape.k * self.slices) == 0
+        return whole and steps and self.matrices_down > 0 and self.matrices_across > 0
 
 
 @dataclass(frozen=True)
@@ -226,6 +240,12 @@ BROADCAST_TILES = ((32, 2), (32, 1), (16, 2), (16, 1), (8, 4), (8, 2), (8, 1))
 # share no shader, may have more than four rows a lane.
 PIXEL_TILES = ((28, 2),)
 WINDOW_TILES = (*PIXEL_TILES, (56, 1))
+# For products whose tiles leave processors idle. They wait for memory as often as they have parts, so those are deep.
+SLICED_TILES = (
+    SharedTile(32, 32, 64, 4, 4, 1, slices=4),
+    SharedTile(32, 32, 32, 4, 4, 1, slices=4),
+    SharedTile(16, 32, 64, 4, 4, 1, slices=8),
+)
 # With 8 × 16 an invocation reads six vectors of shared memory for 128 products, with 8 × 8 four for 64, which
 # already uses all the bandwidth of shared memory.
 SHARED_TILES = (
@@ -235,6 +255,7 @@ SHARED_TILES = (
     SharedTile(128, 64, 16, 8, 8, 1),
     SharedTile(64, 64, 16, 8, 4, 1, interleaved=True),
     SharedTile(32, 32, 16, 4, 4),
+    *SLICED_TILES,
 )
 # Others that are timed when tiles are chosen by measurement.
 OTHER_TILES = (
@@ -247,13 +268,15 @@ OTHER_TILES = (
     SharedTile(64, 64, 16, 8, 8, 1),
     SharedTile(64, 64, 16, 8, 4, 2, interleaved=True),
 )
-# Rows, columns, depth, subgroups down and across.
-COOPERATIVE_TILES = (
+# Rows, columns, depth, subgroups down and across, slices.
+COOPERATIVE_TILES: tuple[tuple[int, ...], ...] = (
     (128, 128, 64, 2, 2),
     (128, 128, 32, 2, 2),
     (96, 128, 64, 2, 2),
     (64, 64, 64, 2, 2),
+    (64, 64, 128, 2, 2, 2),
     (32, 32, 128, 2, 2),
+    (32, 32, 128, 2, 2, 2),
     (32, 32, 64, 2, 2),
     (32, 32, 32, 2, 2),
 )
@@ -267,12 +290,11 @@ def broadcast_tile(tile: tuple[int, int], lanes: int) -> BroadcastTile:
     return BroadcastTile(rows, VECTOR * vectors * lanes, lanes)
 
 
-def cooperative_tile(
-    tile: tuple[int, int, int, int, int], dtype: str, profile: DeviceProfile
-) -> CooperativeTile:
+def cooperative_tile(tile: tuple[int, ...], dtype: str, profile: DeviceProfile) -> CooperativeTile:
     """A tile of the form of COOPERATIVE_TILES, with the device's matrices of the dtype."""
     shape = next(shape for shape in profile.matrices if shape.dtype == dtype)
-    return CooperativeTile(*tile, shape, profile.subgroup_size)
+    rows, columns, depth, down, across, *slices = tile
+    return CooperativeTile(rows, columns, depth, down, across, shape, profile.subgroup_size, *slices)
 
 
 def fits(tile: SharedTile | CooperativeTile, profile: DeviceProfile) -> bool:

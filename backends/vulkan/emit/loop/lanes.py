@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from lavax.backends.vulkan.glsl.body import Body, GlslValue
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
@@ -158,13 +158,9 @@ class _LaneLoop:
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _pinned(self, head: str, *variables: str) -> Iterator[None]:
+    def _pinned(self, head: str, *variables: str) -> AbstractContextManager[None]:
         """A block in which all is computed that is written in it: registers change from turn to turn."""
-        before, self.body.pinned = self.body.pinned, len(self.body.scopes)
-        with self.body.block(head, frozenset(variables)):
-            yield
-        self.body.pinned = before
+        return self.body.pinned_block(head, frozenset(variables))
 
     def _assign(self, registers: Sequence[GlslValue], found: Sequence[GlslValue], graph: Graph) -> None:
         """Gives registers their next values, none of which is another's register by then."""

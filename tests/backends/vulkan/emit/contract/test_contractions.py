@@ -52,9 +52,16 @@ def operands(m: int, k: int, n: int, transposed: str) -> tuple[np.ndarray, np.nd
 
 SCHEDULES: dict[str, ContractSchedule] = {
     # Half as deep as they are: a driver for a processor takes many seconds to compile the loop of a large tile.
-    **{f"{tile.rows}x{tile.columns}": replace(tile, depth=8) for tile in (*SHARED_TILES, *NARROW_TILES)},
+    **{
+        f"{tile.rows}x{tile.columns}": replace(tile, depth=8)
+        for tile in (*SHARED_TILES, *NARROW_TILES)
+        if tile.slices == 1
+    },
     "one buffer": SharedTile(32, 32, 16, 4, 4, 1),
     "fewer vectors than invocations": SharedTile(8, 64, 8, 4, 4),
+    "four slices": SharedTile(32, 32, 16, 4, 4, 1, slices=4),
+    "two slices, interleaved": SharedTile(32, 64, 8, 8, 4, 2, interleaved=True, slices=2),
+    "invocations without results": SharedTile(16, 16, 32, 4, 4, 1, slices=8),
 }
 
 

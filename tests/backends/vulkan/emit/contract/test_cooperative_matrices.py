@@ -129,15 +129,15 @@ def test_operands_in_memory_are_staged_as_they_lie() -> None:
             barrier();
             int v22 = int(gl_SubgroupID) * 80;
             coopMatStore(s0_0, staged, v22 + 0, 5, gl_CooperativeMatrixLayoutRowMajor);
-            barrier();
+            subgroupBarrier();
             int v23 = int(uint(member) % uint(4));
             int v24 = int(uint(member) / uint(4));
-            for (int part = 0; part < 2; ++part) {
+            [[dont_unroll]] for (int part = 0; part < 2; ++part) {
                 vec4 v25 = uintBitsToFloat(staged[v22 + (v23 + v24 * 5 + part * 40)]);
                 vec4 v26 = lx_round_to_bf16(v25);
                 U32x2(p2).data[(down * 64 + member + part * 32 + t * 128)] = from_halves(uvec4(lx_bf16_held_to_bits(v26)));
             }
-            barrier();
+            subgroupBarrier();
         }
         """  # noqa: E501
     ).strip()
@@ -171,6 +171,22 @@ def test_a_part_is_loaded_before_the_products_of_the_one_before_and_staged_behin
     place = text.index("for (int k")
     for mark in marks:
         place = text.index(mark, place + 1)
+
+
+def test_the_epilogue_stands_once_in_a_loop_over_rows_of_matrices_and_loads_before_it_stores() -> None:
+    text = main_of_tile(
+        """
+        graph (x: bf16[64,32], w: bf16[32,64], r: bf16[64,64]) {
+          %0 = dot(x, w) contract=[1]x[0] : bf16[64,64]
+          %1 = add(%0, r) : bf16[64,64]
+          return %1
+        }
+        """,
+        CooperativeTile(64, 64, 16, 2, 2, MatrixShape("bf16", 16, 16, 16), 32),
+    )
+    epilogue = text[text.index("[[dont_unroll]] for (int row = 0; row < 2; ++row) {") :]
+    assert epilogue.count("coopMatStore") == 4 and epilogue.count("U32x2(p3)") == 4 and epilogue.count("p2") == 4
+    assert epilogue.rindex("U32x2(p2)") < epilogue.index("U32x2(p3)")
 
 
 def product(m: int, k: int, n: int) -> str:
@@ -338,6 +354,7 @@ PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], tuple[int,
     "of odd extents": (lambda x, w: x @ w, (61, 67), (67, 59)),
     "batched": (lambda x, w: x @ w, (3, 40, 24), (3, 24, 56)),
     "with what is computed around it": (lambda x, w: lnp.tanh((x * 2) @ -w / 8), (40, 32), (32, 48)),
+    "with arrays in the epilogue": (lambda x, w: (x @ w) * x.T + w, (64, 64), (64, 64)),
     "with a vector": (lambda x, w: x @ w, (300, 300), (300,)),
 }
 
@@ -360,14 +377,18 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
         assert_agrees(graph, (x, w), device=backend_with(kind=kind), ulps=1)
 
 
-@pytest.mark.parametrize("name", ["transposed", "of odd extents"])
-@pytest.mark.parametrize("numbers_of_tile", [(16, 16, 16, 2, 1), (16, 8, 32, 1, 1)])
+@pytest.mark.parametrize(
+    "name", ["transposed", "of odd extents", "with what is computed around it", "with arrays in the epilogue"]
+)
+@pytest.mark.parametrize(
+    "numbers_of_tile", [(16, 16, 16, 2, 1), (16, 8, 32, 1, 1), (32, 16, 32, 2, 1, 2), (16, 8, 32, 1, 1, 4)]
+)
 def test_tiles_of_emulated_matrices_are_right(
     name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On any device: each lane has all of every matrix. Operands are rounded on their way, or copied."""
     profile = replace(backend().profile, kind="gpu", matrices=(MatrixShape("bf16", 8, 8, 8),))
-    tile = CooperativeTile(*numbers_of_tile, profile.matrices[0], profile.subgroup_size)
+    tile = cooperative_tile(numbers_of_tile, "bf16", profile)
     monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
     function, left, right = PRODUCTS[name]
@@ -377,8 +398,8 @@ def test_tiles_of_emulated_matrices_are_right(
     assert_agrees(graph, (numbers(*left), numbers(*right)), device=device)
 
 
-@pytest.mark.parametrize("parts", [(32, 32, 16, 2, 2), (64, 32, 32, 4, 1), (32, 64, 64, 1, 2)])
-def test_tiles_of_matrices_are_right(parts: tuple[int, int, int, int, int]) -> None:
+@pytest.mark.parametrize("parts", [(32, 32, 16, 2, 2), (64, 32, 32, 4, 1), (32, 64, 64, 1, 2), (32, 32, 64, 2, 2, 2)])
+def test_tiles_of_matrices_are_right(parts: tuple[int, ...]) -> None:
     """Where the device and the shader compiler have matrices."""
     profile = backend().profile
     if not profile.matrices:

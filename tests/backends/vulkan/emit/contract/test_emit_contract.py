@@ -306,6 +306,22 @@ def test_tiles_grow_with_the_problem() -> None:
     assert small.columns < middle.columns < large.columns
 
 
+def test_invocations_share_the_sums_of_tiles_that_leave_processors_idle() -> None:
+    """Deep tiles wait for memory as few times as they have parts; there is one that fits little shared memory."""
+    large = replace(GENERIC_GPU, shared_memory_bytes=49152)
+
+    def of(profile: DeviceProfile, *product: Any) -> tuple[int, int, int, int]:
+        tile = _schedule(_product(*product), profile)
+        assert isinstance(tile, SharedTile)
+        return tile.rows, tile.columns, tile.depth, tile.slices
+
+    assert of(large, 128, 576, 576, "b") == (32, 32, 64, 4)
+    assert of(GENERIC_GPU, 128, 576, 576, "b") == (32, 32, 32, 4)
+    assert of(large, 128, 576, 192) == (16, 32, 64, 8)
+    assert of(large, 128, 60, 192)[3] == 1, "there is no second part whose loads would be waited for"
+    assert of(large, 1024, 1024, 1024)[3] == 1
+
+
 def test_few_rows_go_along_what_lies_side_by_side() -> None:
     """Neighbours along the sum are shared by a subgroup; neighbouring columns are an invocation's each."""
     for profile in (CPU_DRIVER, GENERIC_GPU):
