@@ -7,9 +7,11 @@ from typing import Any
 
 from lavax.base.errors import LinearityError, NonFloatArgumentError
 from lavax.ir import Graph
-from lavax.ir.graph import Node, graph_of
+from lavax.ir.graph import Node, graph_of, substitute
 from lavax.ir.location import user_error
+from lavax.passes.build.builder import zeros
 from lavax.passes.differentiate import vjp
+from lavax.passes.differentiate.dependence import depends_on
 from lavax.passes.simplify import simplify
 from lavax.tracer.calls.call import CallStructure, call_of, named_conversion
 from lavax.tracer.calls.signature import signature_of
@@ -59,17 +61,20 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
             raise user_error(NonFloatArgumentError, f"{what}: arguments and results must be floats, got {node.type}")
     count, early = len(kinds), len(traced.graph.inputs)
     pulled = simplify(vjp(simplify(traced.graph), range(count)))
-    transposed = graph_of(
-        (*pulled.inputs[early:], *pulled.inputs[count:early]), pulled.outputs[len(traced.graph.outputs) :]
-    )
-    own = set(pulled.inputs[:count])
-    for node in transposed.nodes:
-        if not own.isdisjoint(node.operands):
-            place = f", at {node.location}" if node.location else ""
-            raise user_error(
-                LinearityError,
-                f"{what}: the function is not linear in its arguments: its derivative depends on them, by way of "
-                f"{node.op}{place}. Use vjp for the derivative at a point, or close over values that are "
-                "not to be transposed",
-            )
+    own, cotangents = pulled.inputs[:count], pulled.inputs[early:]
+    results = pulled.outputs[len(traced.graph.outputs) :]
+    transposed = graph_of((*cotangents, *pulled.inputs[count:early]), results)
+    if depends_on(results, own, ()):
+        reader = next((node for node in transposed.nodes if not set(own).isdisjoint(node.operands)), None)
+        place = f", at {reader.location}" if reader and reader.location else ""
+        raise user_error(
+            LinearityError,
+            f"{what}: the function is not linear in its arguments: its derivative depends on them, by way of "
+            f"{reader.op if reader else 'a result'}{place}. Use vjp for the derivative at a point, or close over values "
+            "that are not to be transposed",
+        )
+    # Loops take the arguments though no cotangent depends on them.
+    kept = {node: node for node in pulled.inputs} | {node: zeros(node.type) for node in own}
+    unread = substitute(graph_of(pulled.inputs, results), kept)
+    transposed = simplify(graph_of(transposed.inputs, [unread[node] for node in results]))
     return Transpose(transposed, traced.captured, call, traced.structure, traced.graph.outputs)

@@ -90,6 +90,22 @@ def test_linear_transpose() -> None:
         lx.linear_transpose(lambda x: x, 3)
 
 
+def test_transposes_of_loops() -> None:
+    """A loop takes the arguments, and no cotangent depends on them."""
+    w, x = np.diag([1.0, 2, 3]).astype("f"), np.ones(3, "f")
+
+    def powers(x: Any) -> Any:
+        return lx.scan(lambda c, _: (w @ c, c), x, None, length=3)
+
+    (by_hand,) = lx.linear_transpose(powers, x)((x, np.ones((3, 3), "f")))
+    close(by_hand, sum(np.diag(w) ** n for n in range(4)))
+    _, push = lx.linearize(lambda x: lx.fori_loop(0, 3, lambda _, c: lnp.sin(c) * 2, x), X)
+    (pulled,) = lx.linear_transpose(push, X)(T)
+    close(pulled, push(T))
+    with pytest.raises(LinearityError, match="by way of scan"):
+        lx.linear_transpose(lambda x: lx.scan(lambda c, _: (c * c, None), x, None, length=3)[0], x)
+
+
 def test_a_multilayer_perceptron_costs_three_times_its_dots() -> None:
     w = [np.ones((4, 4), "f")] * 4
 
