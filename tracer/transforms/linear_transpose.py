@@ -70,8 +70,8 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
         raise user_error(
             LinearityError,
             f"{what}: the function is not linear in its arguments: its derivative depends on them, by way of "
-            f"{reader.op if reader else 'a result'}{place}. Use vjp for the derivative at a point, or close over values "
-            "that are not to be transposed",
+            f"{reader.op if reader else 'a result'}{place}. Use vjp for the derivative at a point, or close over "
+            "values that are not to be transposed",
         )
     # Loops take the arguments though no cotangent depends on them.
     kept = {node: node for node in pulled.inputs} | {node: zeros(node.type) for node in own}
