@@ -91,18 +91,10 @@ def _of_lanes(kernel: Kernel) -> int:
     return iterations_of(loop, loop.attrs.get("length", MOST_TURNS_IN_LOOP))
 
 
-def _of_routine(kernel: Kernel) -> int:
-    """A copy of a line, and all updates; small matrices have no loops. Others are no work beside other kernels."""
+def _of_scatter(kernel: Kernel) -> int:
+    """A copy of a line, and all updates; other routines are no work for a workgroup beside others."""
     node = kernel.graph.outputs[0]
-    if node.op in SCATTERS:
-        return node.type.size + node.operands[2].type.size
-    rows = node.operands[0].shape[-1]
-    return rows**3 // 8 + rows if node.op in _FACTORING else MAX_LOOP_ITERATIONS
-
-
-# Routines whose declarations are the same for all of them, or none.
-_FACTORING = ("cholesky", "lu", "triangular_solve")
-_REAL = "#define real "  # it says for what dtype they are
+    return node.type.size + node.operands[2].type.size if node.op in SCATTERS else MAX_LOOP_ITERATIONS
 
 
 # The kinds of kernels that a workgroup can run beside others: iterations of loops in one of its workgroups, at most.
@@ -111,7 +103,7 @@ _ITERATIONS: dict[str, Callable[[Kernel], int]] = {
     "row": _of_rows,
     "contract": _of_contraction,
     "loop": _of_lanes,
-    "routine": _of_routine,
+    "routine": _of_scatter,
 }
 
 
@@ -214,7 +206,7 @@ def _inside(kernel: Kernel) -> int:
 
 
 def _is_plain(launch: Launch, slots: int) -> bool:
-    """Whether a workgroup can run the shader beside others: alone in its dispatch, with no shared memory."""
+    """Whether a workgroup can run the shader beside others: alone in its dispatch, with no shared memory of its own."""
     text = launch.text
     return (
         text is not None
@@ -222,7 +214,7 @@ def _is_plain(launch: Launch, slots: int) -> bool:
         and launch.order is None
         and not launch.constants
         and not launch.by_descriptor
-        and not any("shared " in line for line in text.declarations)
+        and not text.declarations
         and slots + len(launch.words) <= REST_WORD
         and not any("WorkGroup" in line.replace(WORKGROUP, "") for line in text.main)
     )
@@ -240,14 +232,9 @@ def _fits(turns: Turns | While) -> bool:
         and len(members) - copies <= WORKGROUP_LOOPS.kernels
         and len(sizes) == 1
         and len(subgroups) <= 1
-        and len({line for line in _declarations(texts) if line.startswith(_REAL)}) <= 1
         and _takes_turns(turns)
+        and (is_stoppable(turns) or len(_slots(turns)) < REST_WORD)
     )
-
-
-def _declarations(texts: Sequence[ShaderText]) -> list[str]:
-    """What stands before the shaders' main functions, each once."""
-    return list(dict.fromkeys(line for text in texts for line in text.declarations))
 
 
 def _takes_turns(turns: Turns | While) -> bool:
@@ -309,12 +296,12 @@ def emit_workgroup_loop(turns: Turns | While, profile: DeviceProfile) -> Workgro
         lines = [*before, *lines, *after]
     else:
         assert isinstance(loop, Turns), "the turns of another loop are not known"
-        lines += writing.loop(loop, f"int({word(len(slots), writing.uses)})")
+        lines += writing.loop(loop, f"int(words[{len(slots)}])")
     text = ShaderText(
         writing.uses,
         lines,
         texts[0].local_size,
-        [*_declarations(texts), *writing.declarations()],
+        writing.declarations(),
         next((text.subgroup_size for text in texts if text.subgroup_size is not None), lanes * rows if alone else None),
         shuffles=alone or any(text.shuffles for text in texts),
         pragma="".join(dict.fromkeys(text.pragma for text in texts)),
