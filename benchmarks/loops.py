@@ -13,7 +13,7 @@ from benchmarks import figure
 from benchmarks.figure import Figure
 
 # How many times as long as JAX's a loop may take on a CPU driver: its own bound for those that run lane by lane.
-_BOUNDS = {"scalar": 10, "scan": 10, "while": 10, "rnn": 4, "rnn gradient": 4, "hmc": 5}
+_BOUNDS = {"scalar": 10, "scan": 10, "while": 10, "rnn": 4, "rnn gradient": 4, "hmc": 5, "kalman": 5, "newton": 10}
 _ROUNDS = 7
 _RANDOM = np.random.default_rng(7)
 _WEIGHTS = _RANDOM.normal(size=(32, 32), scale=0.1).astype("f")
@@ -26,6 +26,8 @@ _INPUTS = {
     "branches": (np.zeros(6, "f"), _RANDOM.normal(size=(500, 6)).astype("f")),
     "recurrence": (_RANDOM.normal(size=512).astype("f"),),
     "iteration": (_RANDOM.normal(size=(16, 16)).astype("f"), np.ones(16, "f")),
+    "kalman": (np.float32(0.9) * np.eye(4, dtype="f"), np.eye(4, dtype="f"), _RANDOM.normal(size=(500, 4)).astype("f")),
+    "newton": ((_RANDOM.normal(size=(8, 8), scale=0.2) + 2 * np.eye(8)).astype("f"), np.ones(8, "f")),
     "lstm": (
         np.zeros((8, 32), "f"),
         _RANDOM.normal(size=(200, 8, 128)).astype("f"),
@@ -101,6 +103,26 @@ def _loops(library: Any, numpy: Any, compile: Callable[..., Any]) -> Mapping[str
         w = a @ v
         return w / numpy.sqrt(numpy.sum(w * w)), turn + 1
 
+    def kalman(f: Any, p: Any, ys: Any) -> Any:
+        def step(state: Any, y: Any) -> Any:
+            x, p = state
+            x, p = f @ x, f @ p @ f.T + 0.1 * numpy.eye(4)
+            gain = numpy.linalg.solve(p + 0.5 * numpy.eye(4), p).T
+            x = x + gain @ (y - x)
+            return (x, p - gain @ p), x
+
+        return flow.scan(step, (numpy.zeros(4, "float32"), p), ys)[1]
+
+    def newton(a: Any, b: Any) -> Any:
+        def rest(x: Any) -> Any:
+            return a @ x + 0.3 * numpy.tanh(x) ** 3 - b
+
+        def turn(state: Any) -> Any:
+            x, n = state
+            return x - numpy.linalg.solve(library.jacfwd(rest)(x), rest(x)), n + 1
+
+        return flow.while_loop(lambda s: s[1] < 20, turn, (numpy.zeros(8, "float32"), 0))[0]
+
     def lstm(h: Any, xs: Any, w: Any) -> Any:
         def step(state: Any, x: Any) -> Any:
             h, c = state
@@ -126,6 +148,8 @@ def _loops(library: Any, numpy: Any, compile: Callable[..., Any]) -> Mapping[str
         "iteration": compile(
             lambda a, v: flow.while_loop(lambda s: s[1] < 300, lambda s: power(s, a), (v, 0))[0]
         ),
+        "kalman": compile(kalman),
+        "newton": compile(newton),
         "lstm": compile(lstm),
         "lstm gradient": compile(library.grad(lstm, argnums=2)),
     }

@@ -223,8 +223,9 @@ class _Emission:
         most = min(most_turns(turns), command.count)
         whole, rest = divmod(command.count, most)
         dispatch = self._turns(command, turns)
-        parts: list[Command] = [RepeatDispatches(whole, (dispatch(most),)) if whole > 1 else dispatch(most)]
-        return [*parts, dispatch(rest)] if rest else parts
+        first = dispatch(most, False)
+        parts: list[Command] = [RepeatDispatches(whole, (first,)) if whole > 1 else first]
+        return [*parts, dispatch(rest, True)] if rest else parts
 
     def _while(self, command: kernel_commands.Until) -> list[Command]:
         turns = self._turns_of(command)
@@ -235,9 +236,7 @@ class _Emission:
     def _turns_of(self, command: kernel_commands.Repeat | kernel_commands.Until) -> Turns | While | None:
         return turns_of(command, self._sources()) if self._has_workgroup_loops() else None
 
-    def _stopping(
-        self, command: kernel_commands.Repeat | kernel_commands.Until, turns: Turns | While
-    ) -> list[Command]:
+    def _stopping(self, command: kernel_commands.Repeat | kernel_commands.Until, turns: Turns | While) -> list[Command]:
         """One workgroup's loop that is dispatched until it has not stopped, with the flag of a loop that ends by one.
 
         A guard without a condition sets the flag and clears the state, which takes the place of its numbers.
@@ -265,13 +264,13 @@ class _Emission:
     def _sources(self) -> Sources:
         return Sources(self._within, self._work, self._place)
 
-    def _turns(self, command: kernel_commands.Repeat, turns: Turns) -> Callable[[int], Dispatch]:
-        """The dispatch of a number of turns."""
+    def _turns(self, command: kernel_commands.Repeat, turns: Turns) -> Callable[[int, bool], Dispatch]:
+        """The dispatch of a number of turns, which may be the last ones."""
         loop, work = emit_workgroup_loop(turns, self.profile), work_of_turn(turns)
 
-        def dispatch(count: int) -> Dispatch:
+        def dispatch(count: int, is_last: bool) -> Dispatch:
             of_all = Work(work.operations * count, work.nbytes * count)
-            return self._of_workgroup(command, loop.shader, loop.slots, (count, *loop.words), of_all)
+            return self._of_workgroup(command, loop.shader, loop.slots, (count, *loop.words), of_all, is_last)
 
         return dispatch
 
@@ -282,8 +281,9 @@ class _Emission:
         slots: tuple[int, ...],
         words: tuple[int, ...],
         work: Work,
+        is_last: bool = False,
     ) -> Dispatch:
-        slots, words = self._pushed(rest_of_loop(command), slots, words)
+        slots, words = self._pushed(rest_of_loop(command, is_last), slots, words)
         name = next(steps_of(command.commands)).name
         return Dispatch(self._suited(shader), slots, words, (1, 1, 1), True, name, work=work)
 
@@ -475,9 +475,7 @@ class _Emission:
         kernel, reads, writes = step.kernels[number], step.reads[number], step.writes[number]
         return array_in_place(kernel, reads, writes, self.program.donors) is not None
 
-    def _dispatch(
-        self, launch: Launch, slots: tuple[int, ...], rest: str | None, barrier: bool, name: str
-    ) -> Dispatch:
+    def _dispatch(self, launch: Launch, slots: tuple[int, ...], rest: str | None, barrier: bool, name: str) -> Dispatch:
         slots, words = self._pushed(rest, slots, launch.words)
         return Dispatch(self._suited(launch.shader), slots, words, launch.groups, barrier, name)
 

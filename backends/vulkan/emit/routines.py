@@ -17,6 +17,12 @@ from lavax.backends.vulkan.emit.linalg.householder import emit_householder, emit
 from lavax.backends.vulkan.emit.linalg.jacobi import emit_jacobi
 from lavax.backends.vulkan.emit.linalg.lu import emit_lu
 from lavax.backends.vulkan.emit.linalg.singular_values import emit_svd
+from lavax.backends.vulkan.emit.linalg.small import (
+    emit_small_cholesky,
+    emit_small_lu,
+    emit_small_triangular_solve,
+    is_small,
+)
 from lavax.backends.vulkan.emit.linalg.triangular_solve import emit_triangular_solve
 from lavax.backends.vulkan.emit.linalg.tridiagonal import emit_tridiagonal
 from lavax.backends.vulkan.emit.linalg.tridiagonal_eigenvalues import emit_tridiagonal_eigh
@@ -47,13 +53,24 @@ class RoutineEmitter:
     candidates: Callable[[Kernel, DeviceProfile], Sequence[Hashable]] = lambda kernel, profile: ()
 
 
+def _unless_small(
+    small: Callable[[Kernel, DeviceProfile], Launch], large: Callable[[Kernel, DeviceProfile, bool], Launch]
+) -> RoutineEmitter:
+    """The emitter of small matrices, or of larger ones and other devices."""
+
+    def emit(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+        return small(kernel, profile) if is_small(kernel, profile, lifted) else large(kernel, profile, lifted)
+
+    return RoutineEmitter(emit)
+
+
 ROUTINES: dict[str, RoutineEmitter] = {
     **dict.fromkeys(ATTENTION, RoutineEmitter(emit_attention, attention_candidates)),
     **dict.fromkeys((*FOLDS, "chunk_totals", "cumulative_chunks"), RoutineEmitter(emit_cumulative)),
     **dict.fromkeys(SCATTERS, RoutineEmitter(emit_scatter)),
     "bidiagonal": RoutineEmitter(emit_bidiagonal),
     "bidiagonal_svd": RoutineEmitter(emit_bidiagonal_svd),
-    "cholesky": RoutineEmitter(emit_cholesky),
+    "cholesky": _unless_small(emit_small_cholesky, emit_cholesky),
     "count_digits": RoutineEmitter(emit_count_digits),
     "eigh": RoutineEmitter(emit_eigh),
     "fourier_join": RoutineEmitter(emit_join),
@@ -65,7 +82,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "join_places": RoutineEmitter(emit_join_places),
     "join_rows": RoutineEmitter(emit_join_rows),
     "join_runs": RoutineEmitter(emit_join_runs),
-    "lu": RoutineEmitter(emit_lu),
+    "lu": _unless_small(emit_small_lu, emit_lu),
     "merge_runs": RoutineEmitter(emit_merge_runs),
     "move_by_digit": RoutineEmitter(emit_move_by_digit),
     "qr": RoutineEmitter(emit_qr),
@@ -73,7 +90,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "select_greatest": RoutineEmitter(emit_select_greatest),
     "sort_runs": RoutineEmitter(emit_sort_runs),
     "svd": RoutineEmitter(emit_svd),
-    "triangular_solve": RoutineEmitter(emit_triangular_solve),
+    "triangular_solve": _unless_small(emit_small_triangular_solve, emit_triangular_solve),
     "tridiagonal": RoutineEmitter(emit_tridiagonal),
     "tridiagonal_eigh": RoutineEmitter(emit_tridiagonal_eigh),
     "unsort": RoutineEmitter(emit_unsort),

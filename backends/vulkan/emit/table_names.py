@@ -38,9 +38,9 @@ def rest_before(step: str, number: int) -> str:
     return f"{step}.{number}.before.rest"
 
 
-def rest_of_loop(command: kernel_commands.Repeat | kernel_commands.Until) -> str:
-    """The same for a loop that one workgroup runs."""
-    return f"{next(kernel_commands.steps_of(command.commands)).name}.turns.rest"
+def rest_of_loop(command: kernel_commands.Repeat | kernel_commands.Until, is_last: bool) -> str:
+    """The same for a loop that one workgroup runs; the last dispatch may have fewer turns."""
+    return f"{next(kernel_commands.steps_of(command.commands)).name}.turns.{'last' if is_last else 'rest'}"
 
 
 def slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
@@ -76,7 +76,7 @@ def names_of_constants(
             yield from (counts_of(command.name), groups_of(command.name))
         else:
             if not isinstance(command, kernel_commands.Guarded):
-                yield rest_of_loop(command)
+                yield from (rest_of_loop(command, is_last) for is_last in (False, True))
             yield from names_of_constants(command.commands, views, lifted, given)
 
 

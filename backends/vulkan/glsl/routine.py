@@ -71,7 +71,7 @@ class RoutineShader:
         lanes = self.local if subgroup else None
         lines, local = self.body.scopes[0].lines, (self.local, 1)
         text = ShaderText(self.body.uses, lines, local, subgroup_size=lanes, shuffles=subgroup)
-        return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-invocations // self.local)))
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-invocations // self.local)), text=text)
 
 
 def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int | None = None) -> RoutineShader:

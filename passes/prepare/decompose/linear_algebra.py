@@ -17,6 +17,7 @@ from lavax.passes.build.builder import (
     cast,
     concatenate,
     equal,
+    iota,
     multiply,
     pad,
     reshape,
@@ -180,7 +181,17 @@ def _linear_solve(node: Node) -> Node:
 
     if not node.attrs["transposed"]:
         return solved(False, False, solved(True, False, rows_in_order(right, order)))
-    return rows_in_order(solved(True, True, solved(False, True, right)), order_of_rows(order))
+    return rows_in_order(solved(True, True, solved(False, True, right)), _inverse(order))
+
+
+def _inverse(order: Node) -> Node:
+    """The inverse of each permutation: the number's place is looked for where there are few, not sorted."""
+    count, rank = order.shape[-1], order.type.rank
+    if count > MATRICES.looked_for:
+        return order_of_rows(order)
+    pairs = order.type.with_shape((*order.shape, count))
+    is_here = equal(broadcast(order, pairs.shape, range(rank)), iota(pairs, rank))
+    return sum_over(where(is_here, iota(pairs, rank - 1), zeros(pairs)), (rank - 1,))
 
 
 # Orthogonal factors

@@ -146,4 +146,4 @@ class MatrixRoutine:
         declarations += [*(_OF_SUBGROUP if alone else _OF_WORKGROUP), *self.declarations]
         lines, lanes = self.body.scopes[0].lines, local if alone else None
         text = ShaderText(self.body.uses, lines, (local, 1), declarations, subgroup_size=lanes, shuffles=alone)
-        return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.count))
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.count), text=text)

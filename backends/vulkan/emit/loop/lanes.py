@@ -139,9 +139,7 @@ class _LaneLoop:
         """A lane's element of a value that a loop or branch does not change; None for another array of the kernel's."""
         return self._value(operand) if operand.shape in (self.lanes, ()) else None
 
-    def _graph(
-        self, graph: Graph, operands: Sequence[Node], given: Sequence[GlslValue | None]
-    ) -> list[GlslValue]:
+    def _graph(self, graph: Graph, operands: Sequence[Node], given: Sequence[GlslValue | None]) -> list[GlslValue]:
         """The outputs of a body, whose inputs are registers or else the operands' arrays."""
         body = self.body
         for node, operand, value in zip(graph.inputs, operands, given, strict=True):

@@ -15,7 +15,7 @@ WHOLE = 1 << 20  # what a dispatch may take
 # It starts no turn beyond. The rest is for what it goes on with.
 MOST_SPENT = WHOLE // 2
 # So that a dispatch takes some turns, all loops together may cost so much in one turn each.
-MOST_OF_TURNS = WHOLE // 16
+MOST_OF_TURNS = WHOLE // 4
 
 
 def is_stoppable(turn: Turn) -> bool:

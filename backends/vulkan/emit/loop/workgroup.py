@@ -91,10 +91,18 @@ def _of_lanes(kernel: Kernel) -> int:
     return iterations_of(loop, loop.attrs.get("length", MOST_TURNS_IN_LOOP))
 
 
-def _of_scatter(kernel: Kernel) -> int:
-    """A copy of a line, and all updates; other routines are no work for a workgroup beside others."""
+def _of_routine(kernel: Kernel) -> int:
+    """A copy of a line, and all updates; small matrices have no loops. Others are no work beside other kernels."""
     node = kernel.graph.outputs[0]
-    return node.type.size + node.operands[2].type.size if node.op in SCATTERS else MAX_LOOP_ITERATIONS
+    if node.op in SCATTERS:
+        return node.type.size + node.operands[2].type.size
+    rows = node.operands[0].shape[-1]
+    return rows**3 // 8 + rows if node.op in _FACTORING else MAX_LOOP_ITERATIONS
+
+
+# Routines whose declarations are the same for all of them, or none.
+_FACTORING = ("cholesky", "lu", "triangular_solve")
+_REAL = "#define real "  # it says for what dtype they are
 
 
 # The kinds of kernels that a workgroup can run beside others: iterations of loops in one of its workgroups, at most.
@@ -103,7 +111,7 @@ _ITERATIONS: dict[str, Callable[[Kernel], int]] = {
     "row": _of_rows,
     "contract": _of_contraction,
     "loop": _of_lanes,
-    "routine": _of_scatter,
+    "routine": _of_routine,
 }
 
 
@@ -206,7 +214,7 @@ def _inside(kernel: Kernel) -> int:
 
 
 def _is_plain(launch: Launch, slots: int) -> bool:
-    """Whether a workgroup can run the shader beside others: alone in its dispatch, with no shared memory of its own."""
+    """Whether a workgroup can run the shader beside others: alone in its dispatch, with no shared memory."""
     text = launch.text
     return (
         text is not None
@@ -214,7 +222,7 @@ def _is_plain(launch: Launch, slots: int) -> bool:
         and launch.order is None
         and not launch.constants
         and not launch.by_descriptor
-        and not text.declarations
+        and not any("shared " in line for line in text.declarations)
         and slots + len(launch.words) <= REST_WORD
         and not any("WorkGroup" in line.replace(WORKGROUP, "") for line in text.main)
     )
@@ -232,9 +240,14 @@ def _fits(turns: Turns | While) -> bool:
         and len(members) - copies <= WORKGROUP_LOOPS.kernels
         and len(sizes) == 1
         and len(subgroups) <= 1
+        and len({line for line in _declarations(texts) if line.startswith(_REAL)}) <= 1
         and _takes_turns(turns)
-        and (is_stoppable(turns) or len(_slots(turns)) < REST_WORD)
     )
+
+
+def _declarations(texts: Sequence[ShaderText]) -> list[str]:
+    """What stands before the shaders' main functions, each once."""
+    return list(dict.fromkeys(line for text in texts for line in text.declarations))
 
 
 def _takes_turns(turns: Turns | While) -> bool:
@@ -296,12 +309,12 @@ def emit_workgroup_loop(turns: Turns | While, profile: DeviceProfile) -> Workgro
         lines = [*before, *lines, *after]
     else:
         assert isinstance(loop, Turns), "the turns of another loop are not known"
-        lines += writing.loop(loop, f"int(words[{len(slots)}])")
+        lines += writing.loop(loop, f"int({word(len(slots), writing.uses)})")
     text = ShaderText(
         writing.uses,
         lines,
         texts[0].local_size,
-        writing.declarations(),
+        [*_declarations(texts), *writing.declarations()],
         next((text.subgroup_size for text in texts if text.subgroup_size is not None), lanes * rows if alone else None),
         shuffles=alone or any(text.shuffles for text in texts),
         pragma="".join(dict.fromkeys(text.pragma for text in texts)),

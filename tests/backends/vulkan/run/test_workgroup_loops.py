@@ -167,6 +167,17 @@ def while_in_branch(x: Any) -> Any:
     return lx.fori_loop(0, 11, turn, x)
 
 
+def solving(rows: int) -> Callable[[Any], Any]:
+    """Elimination, a root and both substitutions in each turn."""
+
+    def turn(i: Any, c: Any) -> Any:
+        positive = c @ c.T * 0.1 + lnp.eye(rows)
+        root = lnp.linalg.cholesky(positive)
+        return lnp.linalg.solve(root + c * 0.3 + 2 * lnp.eye(rows)[::-1], c) + root * 0.5 - c[::-1] * 0.2
+
+    return lambda x: lx.fori_loop(0, 5, turn, x)
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "neighbours": (lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x), (X,)),
     "sums": (lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c * 0.3 + lnp.sum(c) * i / 200), x), (X,)),
@@ -217,21 +228,22 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: [lx.cond(x[0] > bound, lambda v: v, lambda v: while_in_while(v)[0], x) for bound in (100, -100)],
         (X,),
     ),
+    "small factors": (solving(4), (random.normal(size=(4, 4)).astype("f"),)),
+    "small factors of odd sizes": (solving(5), (W,)),
+    "larger factors": (solving(18), (random.normal(size=(18, 18), scale=0.1).astype("f"),)),
+    "gradient of small factors": (lx.grad(lambda x: lnp.sum(solving(4)(x) * x)), (W[:4, :4],)),
     "in a loop that ends by all lanes": (
         lambda x: lx.while_loop(lambda c: lnp.sum(c * c) < 1e3, lambda c: nested(c) + c * 2 + 1, x),
         (X,),
     ),
 }
-# Factorisations, much data and lanes that each end by themselves are not a workgroup's work.
+# Eigenvalues, much data and lanes that each end by themselves are not a workgroup's work.
 OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "lanes": (
         lx.vmap(lambda x: lx.while_loop(lambda c: c[0] < 100, lambda c: (c[0] * 1.1 + 1, c[1] + 1), (x, 0))),
         (X,),
     ),
-    "factorisations": (
-        lambda w: lx.fori_loop(0, 4, lambda i, c: lnp.linalg.cholesky(c @ c.T + lnp.eye(5)), w),
-        (W,),
-    ),
+    "eigenvalues": (lambda w: lx.fori_loop(0, 4, lambda i, c: lnp.linalg.eigh(c @ c.T + lnp.eye(5))[0] * c, w), (W,)),
     "much data": (
         lambda x: lx.fori_loop(0, 4, lambda i, c: c[::-1] * 0.5 + c, x),
         (random.normal(size=40_000).astype("f"),),
@@ -276,7 +288,10 @@ def test_other_loops_are_dispatches(name: str) -> None:
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
-@pytest.mark.parametrize("name", ["sums", "products", "reverse", "gradient", "stacked carries", "stacked in reverse"])
+@pytest.mark.parametrize(
+    "name",
+    ["sums", "products", "reverse", "gradient", "stacked carries", "stacked in reverse", "gradient of small factors"],
+)
 @pytest.mark.parametrize("turns", [1, 4, 5])
 def test_long_loops_are_cut_after_any_turn(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     function, arguments = LOOPS[name]
