@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.routine import RoutineShader
@@ -18,8 +18,11 @@ def read_number(routine: RoutineShader, operand: Node, position: Index) -> Numbe
 
 def read_neighbours(routine: RoutineShader, operand: Node, position: Index) -> str:
     """Two neighbours from an even position on, as the name of a vec4."""
-    at = unflatten(linear([(position, 2), (LANE, 1)]), operand.shape)
-    return routine.body.value(operand, at).text
+    body, at = routine.body, unflatten(linear([(position, 2), (LANE, 1)]), operand.shape)
+    value = body.value(operand, at)
+    if value.width == VECTOR:
+        return value.text
+    return body.declare(body.scopes[-1], "vec4", widened(value, VECTOR, operand.dtype))  # all are one element
 
 
 def write_number(routine: RoutineShader, position: Index, number: Number) -> None:

@@ -10,6 +10,7 @@ from lavax.backends.vulkan.emit.fourier.choose import steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.passes.numerics.primes import balanced, prime_factors
 from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of, main_of
+from tests.backends.vulkan.run.execution import backend_with, run
 
 RANDOM = np.random.default_rng(4)
 
@@ -152,3 +153,12 @@ def test_one_wrong_root_shows() -> None:
     length = 96
     tones = np.exp(2j * np.pi * np.outer(np.arange(length), np.arange(length)) / length).astype(np.complex64)
     np.testing.assert_allclose(np.asarray(lnp.fft.fft(tones)), length * np.eye(length), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_lines_of_one_number(kind: str) -> None:
+    """Neighbours that are one element of an array are a scalar to the reader, which takes pairs."""
+    graph = lx.trace(lambda y: lnp.fft.rfft(lnp.broadcast_to(y[:, None], (3, 8))))(np.ones(3, np.float32))
+    values = np.array([1, -2, 3], np.float32)
+    (found,) = run(graph, [values], device=backend_with(kind=kind))
+    np.testing.assert_allclose(found, np.fft.rfft(np.repeat(values[:, None], 8, 1)), atol=1e-5)
