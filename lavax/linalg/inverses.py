@@ -81,8 +81,7 @@ def matrix_rank(
     """The number of singular values of matrices [..., m, n] above `tol`, or above `rtol` times the largest; int32.
 
     `rtol` is max(m, n) times the dtype's epsilon by default. With `hermitian` magnitudes of eigenvalues are counted.
-    Raises ShapeError for fewer than two axes,
-    ValueError if both are given.
+    Raises ShapeError for fewer than two axes, ValueError if both are given.
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")

@@ -133,8 +133,8 @@ def cond(x: ArrayLike, /, p: Order = None) -> Value:
     """Condition numbers of matrices [..., m, n]: the largest singular value over the smallest.
 
     With `p` -2 the inverse of that; with another `p` norm(x, p)·norm(x⁻¹, p) for square matrices. Infinity for singular
-    matrices. Raises ShapeError for
-    fewer than two axes, for matrices without elements, or for those that must be square and are not.
+    matrices. Raises ShapeError for fewer than two axes, for matrices without elements, or for those that must be square
+    and are not.
     """
     given = matrices("cond", x)
     if 0 in given.shape[-2:]:

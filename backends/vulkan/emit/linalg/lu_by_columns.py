@@ -110,11 +110,11 @@ if (lane == 0) {
     x.data[permutation + pivot] = moved;
 }
 """
-# For each column of the panel.
+# For each column of the panel. All lanes take part in exchanges: one that does not has no value for the others.
 _OF_COLUMN = {
-    "TAKE": "element# = lane == n ? subgroupShuffle(taken, uint(owner + #)) : element#;",
+    "TAKE": "real taken# = subgroupShuffle(taken, uint(owner + #));\nelement# = lane == n ? taken# : element#;",
     "KEPT": "panel[# * GROUPS + g] = element#;",
-    "PUT": "put = lane == owner + # ? subgroupShuffle(element#, uint(n)) : put;",
+    "PUT": "real put# = subgroupShuffle(element#, uint(n));\nput = lane == owner + # ? put# : put;",
     "SUBTRACT": "rest -= subgroupShuffle(element#, uint(n)) * row#;",
 }
 

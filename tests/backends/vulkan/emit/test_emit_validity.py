@@ -1,6 +1,7 @@
 """All shaders of many graphs are valid GLSL and SPIR-V, for a GPU too, and without a device."""
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lavax.backends.vulkan import emit
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.base.errors import DtypeError
@@ -20,6 +22,16 @@ from tests.random_graphs import random_graph
 
 SEEDS = range(40)
 NAMES = sorted({case.op for case in all_cases()})
+
+
+def test_exchanges_are_not_half_of_a_choice() -> None:
+    """A lane that does not take part in an exchange has no value for the others: GLSL computes one half of `a ? b : c`
+    only. Drivers for processors compute both, and so do not tell."""
+    emitters = Path(emit.__file__).parent
+    choices = re.compile(r"[?:]\s*-?subgroup(Shuffle|Broadcast|Add|Max|Min|All|Any)")
+    texts = {path: path.read_text(encoding="utf-8") for path in emitters.rglob("*.py")}
+    assert [(path.name, found[0]) for path, text in texts.items() for found in choices.finditer(text)] == []
+    assert sum("subgroupShuffle" in text for text in texts.values()) > 10
 
 
 def _graphs() -> Iterator[tuple[str, Graph]]:
