@@ -80,6 +80,26 @@ def test_systems_by_elimination(trans: int) -> None:
 
 
 @pytest.mark.parametrize("matrix", [BATCH[0], TALL, WIDE], ids=["square", "tall", "wide"])
+def test_derivatives_of_elimination(matrix: np.ndarray) -> None:
+    """In the middle of a graph, forwards and backwards, against a difference in complex128."""
+    kept, direction = min(matrix.shape), (matrix * (0.3 - 0.8j) + 0.2).astype(matrix.dtype)
+    weights = (matrix[:, :kept] * 1j, matrix[:kept].conj())
+
+    def loss(lu: Any, numpy: Any, x: Any) -> Any:
+        _, *triangles = lu(numpy.sin(x))
+        return 3 * sum(numpy.sum(numpy.imag(w * t * t)) for w, t in zip(weights, triangles, strict=True))
+
+    def near(step: float) -> float:
+        return float(loss(scipy.linalg.lu, np, matrix.astype(complex) + step * direction))
+
+    wanted = (near(1e-6) - near(-1e-6)) / 2e-6
+    of_lavax = lambda x: loss(functions.lu, lnp, x)  # noqa: E731
+    _, forwards = lx.jvp(of_lavax, (matrix,), (direction,))
+    backwards = np.sum(np.asarray(lx.grad(of_lavax)(matrix)) * direction).real
+    np.testing.assert_allclose([forwards, backwards], wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("matrix", [BATCH[0], TALL, WIDE], ids=["square", "tall", "wide"])
 def test_gradients_of_elimination_against_jax(matrix: np.ndarray) -> None:
     jax = pytest.importorskip("jax", reason="compares with JAX")
     kept = min(matrix.shape)
