@@ -42,7 +42,7 @@ def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
         return build("constant", type=node.type, value=REDUCTIONS[node.op].identity(node.dtype))
     columns = len(operand.shape) - 1 not in axes
     if target.rows.long_column is not None:
-        columns = columns or _reads_columns(operand, axes)
+        columns = _reads_columns(operand, axes)
     long_column = target.rows.long_column or SPLIT_ROWS.long_column
     longest = MAX_LOOP_ITERATIONS if columns else target.rows.longest
     long = length >= SPLIT_ROWS.long_row if rows <= SPLIT_ROWS.few_rows else length > longest
@@ -53,17 +53,25 @@ def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
 
 
 def _reads_columns(operand: Node, axes: tuple[int, ...]) -> bool:
-    """Whether an array that is reduced is read through a transposition whose neighbours are of other rows."""
+    """Whether neighbours in memory are of different rows, for at least half of the elements that are read.
+
+    What is reduced may be read through a transposition: then rows of a weight in memory look like columns, and columns
+    like rows. Arrays that are repeated have few elements.
+    """
     last, seen, stack = len(operand.shape) - 1, {operand}, [operand]
+    along = across = 0
     while stack:
         node = stack.pop()
-        if node.op == "transpose" and node.attrs["axes"].index(last) not in axes:
-            return True
-        if node.op in OPERATIONS and OPERATIONS[node.op].family == "elementwise" and len(seen) <= _MOST_LOOKED_AT:
+        family = OPERATIONS[node.op].family if node.op in OPERATIONS else "movement"
+        if family == "elementwise" and len(seen) <= _MOST_LOOKED_AT:
             ahead = [each for each in node.operands if each not in seen]
             seen.update(ahead)
             stack += ahead
-    return False
+        elif family != "source" and node.op != "broadcast":
+            neighbours = node.attrs["axes"].index(last) if node.op == "transpose" else last
+            along += node.type.size * (neighbours in axes)
+            across += node.type.size * (neighbours not in axes)
+    return across >= along if along or across else last not in axes
 
 
 def prepare_position(node: Node) -> Node:

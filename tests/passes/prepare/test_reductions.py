@@ -65,3 +65,21 @@ def test_a_gpu_reduces_few_columns_in_parts() -> None:
 )
 def test_other_reductions_stay_whole(text: str, profile: DeviceProfile) -> None:
     assert sum(node.op == "sum" for node in prepared(text, profile).nodes) == 1
+
+
+# A vector times a weight whose rows are neighbours in memory: they look like columns once they are transposed.
+WEIGHT = """
+graph (w: f32[64,2400], x: f32[2400], y: f32[2400,64]) {
+  %0 = transpose(w) axes=[1,0] : f32[2400,64]
+  %1 = broadcast(x) axes=[0] : f32[2400,64]
+  %2 = multiply(%0, %1) : f32[2400,64]
+  %3 = sum(%2) axes=[0] : f32[64]
+  return %3
+}
+"""
+
+
+def test_rows_of_a_weight_stay_whole_and_its_columns_do_not() -> None:
+    assert sum(node.op == "sum" for node in prepared(WEIGHT, GENERIC_GPU).nodes) == 1
+    columns = WEIGHT.replace("%2 = multiply(%0, %1)", "%2 = multiply(y, %1)").replace("  %0 = tran", "  %9 = tran")
+    assert sum(node.op == "sum" for node in prepared(columns, GENERIC_GPU).nodes) == 2
