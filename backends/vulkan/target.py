@@ -62,7 +62,8 @@ def _matrices(profile: DeviceProfile) -> Matrices:
     """Fewer lanes than a matrix's least number of invocations would make more loop iterations than drivers allow."""
     lanes = profile.subgroup_size
     one_subgroup = is_one_subgroup(profile, lanes) and lanes >= MATRICES.least_invocations
-    return Matrices(tridiagonal=one_subgroup, bidiagonal=one_subgroup)
+    cholesky = MATRICES.cholesky_by_columns if one_subgroup else MATRICES.cholesky
+    return Matrices(tridiagonal=one_subgroup, bidiagonal=one_subgroup, cholesky=cholesky)
 
 
 def _rows(profile: DeviceProfile) -> Rows:

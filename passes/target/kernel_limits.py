@@ -28,6 +28,7 @@ class MatrixKernels:
 
     least_invocations: int = 8  # at least as many share a matrix
     cholesky: int = 64
+    cholesky_by_columns: int = 128  # where the lanes of one subgroup keep the columns
     looked_for: int = 32  # numbers of a permutation that is inverted
     solved_for_many_sides: int = 64
     solved_for_few_sides: int = 256

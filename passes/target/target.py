@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lavax.ir.graph import Node
-from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
+from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 
 
 def _one(node: Node) -> int:
@@ -109,6 +109,8 @@ class Matrices:
     tridiagonal: bool = False
     # Whether singular values are those of a bidiagonal matrix, likewise.
     bidiagonal: bool = False
+    # The most rows of a matrix whose Cholesky factor one kernel computes.
+    cholesky: int = MATRICES.cholesky
 
 
 def _whole(points: int, across: bool) -> Sequence[int]:

@@ -42,6 +42,7 @@ from lavax.passes.build.matrices import (
 )
 from lavax.passes.prepare.decompose.sorting import order_of_rows
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
+from lavax.passes.target.target import Target
 
 
 def times(left: Node, right: Node) -> Node:
@@ -114,27 +115,27 @@ def _triangular_solve(node: Node) -> Node:
 # Cholesky's factor
 
 
-def _cholesky(node: Node) -> Node:
+def _cholesky(node: Node, target: Target) -> Node:
     """If the factor's last element is NaN, the whole result is."""
     (matrix,) = node.operands
-    if matrix.shape[-1] <= MATRICES.cholesky:
+    if matrix.shape[-1] <= target.matrices.cholesky:
         return node
-    factor = _cholesky_factor(matrix)
+    factor = _cholesky_factor(matrix, target.matrices.cholesky)
     size = matrix.shape[-1]
     corner = reshape(columns_of(rows_of(factor, size - 1, size), size - 1, size), matrix.shape[:-2])
     return add(factor, broadcast(scale(corner, 0.0), factor.shape, range(corner.type.rank)))
 
 
-def _cholesky_factor(matrix: Node) -> Node:
+def _cholesky_factor(matrix: Node, most: int) -> Node:
     size = matrix.shape[-1]
-    if size <= MATRICES.cholesky:
+    if size <= most:
         return build("cholesky", matrix)
     half, none = _half(size), [0] * matrix.type.rank
     top, bottom = rows_of(matrix, 0, half), rows_of(matrix, half, size)
-    first = _cholesky_factor(columns_of(top, 0, half))
+    first = _cholesky_factor(columns_of(top, 0, half), most)
     side = turned(columns_of(bottom, 0, half))
     away = turned(triangular_solution(first, side, lower=True, transposed=False, unit=False))
-    second = _cholesky_factor(subtract(columns_of(bottom, half, size), times(away, turned(away))))
+    second = _cholesky_factor(subtract(columns_of(bottom, half, size), times(away, turned(away))), most)
     above = pad(first, none, [*none[1:], size - half], none, 0.0)
     return _below(above, _beside(away, second))
 
@@ -253,9 +254,9 @@ def _qr(node: Node) -> Node:
 
 
 RULES: dict[str, Callable[[Node], Node]] = {
-    "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
     "lu": _lu,
     "linear_solve": _linear_solve,
     "qr": _qr,
 }
+RULES_BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {"cholesky": _cholesky}
