@@ -30,7 +30,7 @@ CACHE_VARIABLES = (
     "TRITON_CACHE_DIR",
     "XDG_CACHE_HOME",
 )
-SETTINGS = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+SETTINGS = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "LAVAX_PLANS": "1"}
 FULL = ("call-1", "mlp-step", "transformer-step", "gpt-step", "gradient-of-1000-layers")
 QUICK = ("call-1", "mlp-step", "gpt-step")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lavax.backends.vulkan.compile import plan_cache
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.emit.candidates import schedules_of
@@ -15,13 +16,15 @@ from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
 from lavax.backends.vulkan.plan.plan import Plan, Shader
+from lavax.backends.vulkan.plan.plan_file import Outputs
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType
+from lavax.ir.printer import structural_key
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.kernels.program import print_program
+from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_optimized
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.reports.fusion import fusion_report
@@ -62,7 +65,12 @@ class VulkanBackend:
     @cached_property
     def target(self) -> Target:
         """The chosen device in the form that passes use."""
-        return target_of(self.profile, self._memory_bytes, self._largest_allocation)
+        return target_of(self.profile, *self.memory_sizes)
+
+    @cached_property
+    def memory_sizes(self) -> tuple[int, int]:
+        """Bytes of the chosen device's memory, and of its largest allocation."""
+        return self._memory_bytes, self._largest_allocation
 
     @cached_property
     def _memory_bytes(self) -> int:
@@ -164,21 +172,44 @@ class LoweredGraph:
     ) -> None:
         verify_optimized(graph)
         self.backend = backend
-        self.kernels = schedule(prepare(graph, target), donated, target=target)
         self.graph, self.target = graph, target
-        self._eager, self._choice = eager, choice
+        self._donated, self._eager, self._choice = donated, eager, choice
+
+    @cached_property
+    def kernels(self) -> KernelProgram:
+        """The kernels in the order they run, with the buffers between them."""
+        return schedule(prepare(self.graph, self.target), self._donated, target=self.target)
 
     @cached_property
     def plan(self) -> Plan:
         """Shaders, dispatches and memory."""
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
-    def planned(self, written: Callable[[Shader], None]) -> Plan:
-        """The plan. If it is made now, `written` is told of each shader at once, unless shaders are timed meanwhile."""
+    def planned(self, written: Callable[[Shader], None]) -> Outputs:
+        """Makes the plan, or finds it on disk, and says where the graph's outputs are among its arguments and results.
+
+        If it is made now, `written` is told of each shader at once, unless shaders are timed meanwhile.
+        """
+        key = self._key()
+        kept = None if key is None else plan_cache.load(key)
+        if kept is not None:
+            vars(self)["plan"], outputs = kept
+            return outputs
         if "plan" not in vars(self) and self._choice is by_sizes:
             profile = self.backend.profile
             vars(self)["plan"] = emit_program(self.kernels, profile, self._eager, self._choice, written)
-        return self.plan
+        outputs = _outputs_of(self.kernels)
+        if key is not None:
+            plan_cache.store(key, self.plan, outputs)
+        return outputs
+
+    def _key(self) -> str | None:
+        """By which its plan is kept on disk; None if it is not: schedules by measured times have records of their own.
+        """
+        if self._choice is not by_sizes:
+            return None
+        rest = f"{self.backend.profile} {self.backend.memory_sizes} {self._donated} {self._eager}"
+        return plan_cache.key_of(structural_key(self.graph), rest)
 
     def schedule_of(self, kernel: Kernel) -> Hashable | None:
         """How a kernel is computed: as tuning chose it, or as the rules do; None for routines that have one way."""
@@ -227,15 +258,10 @@ class CompiledGraph:
         self.lowered = lowered
         device = lowered.backend.device
         with device.pipelines.ahead() as ahead:
-            self.program = Program(device, lowered.planned(ahead.want), lowered.backend.rates, ahead)
-        kernels = lowered.kernels
-        arguments = [node.name for node in kernels.graph.inputs]
-        computed = [name for name in dict.fromkeys(kernels.results) if name not in arguments]
-        outputs = [
-            (True, computed.index(name)) if name in computed else (False, arguments.index(name))
-            for name in kernels.results
-        ]
-        in_order = outputs == [(True, position) for position in range(len(computed))]
+            outputs = lowered.planned(ahead.want)
+            self.program = Program(device, lowered.plan, lowered.backend.rates, ahead)
+        results = range(len(lowered.plan.results))
+        in_order = outputs == tuple((True, position) for position in results)
         self.run: Callable[..., Sequence[Buffer]] = (
             self.program.run if in_order else partial(_run_in_order, self.program, outputs)
         )
@@ -261,6 +287,15 @@ class CompiledGraph:
         device = self.program.device
         dispatches, limits = profile_program(self.program, buffers), measure_limits(device)
         return profile_of(device.physical.name, self.cost(), dispatches, limits.copy, limits.arithmetic)
+
+
+def _outputs_of(kernels: KernelProgram) -> Outputs:
+    arguments = [node.name for node in kernels.graph.inputs]
+    computed = [name for name in dict.fromkeys(kernels.results) if name not in arguments]
+    return tuple(
+        (True, computed.index(name)) if name in computed else (False, arguments.index(name))
+        for name in kernels.results
+    )
 
 
 def _run_in_order(

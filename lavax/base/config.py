@@ -176,7 +176,7 @@ def cache_in(folder: Path) -> Iterator[None]:
 
 
 def cache_folder() -> Path:
-    """`LAVAX_CACHE`: the folder for compiled shaders and tuning results; by default in the user's cache folder.
+    """`LAVAX_CACHE`: the folder for compiled shaders, plans and tuning results; by default in the user's cache folder.
 
     Raises RuntimeError if nothing says where that is: the user has no home directory.
     """
@@ -187,6 +187,21 @@ def cache_folder() -> Path:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return Path(base or Path.home() / ".cache") / "lavax"
+
+
+def is_installed() -> bool:
+    """Whether lavax is an installed package, whose rooms lie in one folder, rather than a checkout that is worked on.
+    """
+    return (Path(__file__).parents[1] / "ir").is_dir()
+
+
+def keeps_plans() -> bool:
+    """`LAVAX_PLANS`: whether finished plans are kept in the cache folder; by default if lavax is installed.
+
+    In a checkout they are not: a program may patch a pass, and the next process would find that pass's plan.
+    """
+    chosen = os.environ.get("LAVAX_PLANS")
+    return chosen != "0" if chosen else is_installed()
 
 
 def glsl_compiler() -> str | None:

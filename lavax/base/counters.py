@@ -8,6 +8,7 @@ from __future__ import annotations
 # `count` adds to them; the hottest paths add here directly.
 counts: dict[str, int] = {
     "traces": 0,
+    "plans_from_disk": 0,
     "glsl_compiles": 0,
     "pipelines": 0,
     "tunings": 0,

@@ -15,6 +15,7 @@ from lavax.passes.reports.table import bytes_text
 
 # Folders of the cache, and what is in them.
 CONTENTS = {
+    "plans": "finished plans, by graph, device and lavax's own code",
     "spirv": "compiled shaders, by source and compiler",
     "pipelines": "the driver's own cache, by device and driver",
     "tuning": "schedules that were chosen by measurement",

@@ -1,0 +1,133 @@
+"""A finished plan as bytes, and back: what the disk cache keeps, so that another process need not plan again.
+
+The bytes are a compressed line of JSON, which names each shader once, and the constants behind it. Reading them runs no
+code from them.
+"""
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+from lavax.backends.vulkan.plan.plan import (
+    Command,
+    Dispatch,
+    DispatchPart,
+    Plan,
+    RepeatDispatches,
+    Result,
+    Shader,
+    UntilFlag,
+    Work,
+)
+
+# Where the outputs of a graph are, in order: whether it is a result of the plan, or an argument; and which.
+Outputs = tuple[tuple[bool, int], ...]
+
+_LEVEL = 1  # of compression: higher ones take longer than they save
+_LENGTH_BYTES = 8  # of the JSON's length
+
+
+def written(plan: Plan, outputs: Outputs) -> bytes:
+    """The plan, and where a graph's outputs are among its arguments and results."""
+    shaders = {shader: number for number, shader in enumerate(dict.fromkeys(d.shader for d in plan.dispatches))}
+    content = [
+        [[s.source, s.specialization, s.subgroup_size, s.bindings, s.doubles] for s in shaders],
+        [len(constant) for constant in plan.constants],
+        plan.arguments,
+        [[result.nbytes, result.donor] for result in plan.results],
+        plan.temporaries,
+        plan.arena_bytes,
+        [_written_command(command, shaders) for command in plan.commands],
+        plan.flags,
+        plan.range_slots,
+        plan.block_bytes,
+        outputs,
+    ]
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+    return zlib.compress(b"".join([len(text).to_bytes(_LENGTH_BYTES, "little"), text, *plan.constants]), _LEVEL)
+
+
+def read(file: bytes) -> tuple[Plan, Outputs]:
+    """The plan that `written` wrote, and where the outputs are. Raises ValueError for other bytes."""
+    try:
+        return _read(zlib.decompress(file))
+    except (zlib.error, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
+        raise ValueError(f"these are not the bytes of a plan: {error}") from error
+
+
+def _read(file: bytes) -> tuple[Plan, Outputs]:
+    end = _LENGTH_BYTES + int.from_bytes(file[:_LENGTH_BYTES], "little")
+    shaders, lengths, arguments, results, temporaries, arena, commands, flags, ranges, block, outputs = json.loads(
+        file[_LENGTH_BYTES:end]
+    )
+    starts = list(accumulate(lengths, initial=end))
+    if starts[-1] != len(file):
+        raise ValueError(f"{len(file)} bytes in place of {starts[-1]}")
+    known = [_read_shader(*shader) for shader in shaders]
+    plan = Plan(
+        arguments=tuple(arguments),
+        results=tuple(Result(*result) for result in results),
+        constants=tuple(file[start:stop] for start, stop in pairwise(starts)),
+        temporaries=tuple(temporaries),
+        arena_bytes=arena,
+        commands=_read_commands(commands, known),
+        flags=flags,
+        range_slots=tuple(ranges),
+        block_bytes=block,
+    )
+    return plan, tuple((is_result, position) for is_result, position in outputs)
+
+
+def _written_command(command: Command, shaders: dict[Shader, int]) -> list[Any]:
+    """The command's values; those that hold commands are shorter, and differ in their first."""
+    if isinstance(command, RepeatDispatches):
+        return ["repeat", command.count, [_written_command(inner, shaders) for inner in command.commands]]
+    if isinstance(command, UntilFlag):
+        return ["until", command.flag, [_written_command(inner, shaders) for inner in command.commands]]
+    return [
+        shaders[command.shader],
+        command.slots,
+        command.words,
+        command.groups,
+        command.barrier,
+        command.name,
+        command.counts,
+        command.seen,
+        [command.work.operations, command.work.nbytes],
+        [[part.seen, part.groups] for part in command.parts],
+    ]
+
+
+def _read_commands(commands: Sequence[Sequence[Any]], shaders: Sequence[Shader]) -> tuple[Command, ...]:
+    return tuple(_read_command(command, shaders) for command in commands)
+
+
+def _read_command(command: Sequence[Any], shaders: Sequence[Shader]) -> Command:
+    match command:
+        case ["repeat", count, inner]:
+            return RepeatDispatches(count, _read_commands(inner, shaders))
+        case ["until", flag, inner]:
+            return UntilFlag(flag, _read_commands(inner, shaders))
+    number, slots, words, groups, barrier, name, counts, seen, work, parts = command
+    x, y, z = groups
+    return Dispatch(
+        shaders[number],
+        tuple(slots),
+        tuple(words),
+        (x, y, z),
+        barrier,
+        name,
+        None if counts is None else (counts[0], counts[1]),
+        None if seen is None else tuple(seen),
+        Work(*work),
+        tuple(DispatchPart(tuple(of_part), number_of) for of_part, number_of in parts),
+    )
+
+
+def _read_shader(
+    source: str, specialization: list[int], subgroup: int | None, bindings: list[Any], doubles: bool
+) -> Shader:
+    return Shader(source, tuple(specialization), subgroup, tuple((form, slot) for form, slot in bindings), doubles)
