@@ -26,6 +26,7 @@ from lavax.passes.target.target import (
     Attention,
     Dispatches,
     FusionLimits,
+    Loops,
     Matrices,
     Products,
     Rows,
@@ -35,6 +36,7 @@ from lavax.passes.target.target import (
     Transforms,
 )
 
+RECORDED_TURNS = 16  # of a loop, one after the other: a command buffer, and a dispatch of counters, for so many
 _ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch on a CPU driver, where their slots stand in a table
 
 
@@ -54,6 +56,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         ),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),
+        loops=Loops(turns=RECORDED_TURNS if profile.kind == "gpu" else 1),
         largest_allocation=largest_allocation,
     )
 

@@ -46,9 +46,19 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
     if len(arrays) + len(draft.results) + 1 > KERNEL_LIMITS.arrays:
         return Reason.ARRAYS
     cost = draft.cost + cost_of(node)
-    refusal = unsuited_epilogue(fusion, node, draft, cost, len(arrays)) if draft.kind == "contract" else None
+    refusal = None
+    if draft.kind == "contract" and not _is_written_twice(fusion, node, draft):
+        refusal = unsuited_epilogue(fusion, node, draft, cost, len(arrays))
     refusal = refusal or fusion.add_member(node, draft)
     if refusal is None:
         draft.cost, draft.arrays = cost, arrays
         fusion.add_work(draft, node)
     return refusal
+
+
+def _is_written_twice(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:
+    """Whether a node is a copy of what a kernel computes, both of which are returned, such as a carry and its row."""
+    if node.op != "cast" or fusion.target.loops.turns == 1:
+        return False
+    (source,) = node.operands
+    return node.type == source.type and fusion.draft_of.get(source) is draft and {node, source} <= fusion.returned

@@ -13,12 +13,8 @@ from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.abreast import group_abreast, is_abreast
-from lavax.passes.schedule.control_flow import (
-    ControlFlow,
-    LoweredControlFlow,
-    lower_control_flow,
-    with_distinct_outputs,
-)
+from lavax.passes.schedule.control_flow import lower_control_flow
+from lavax.passes.schedule.embedding import ControlFlow, LoweredControlFlow, with_distinct_outputs
 from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
@@ -126,7 +122,10 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
     (node,) = (node for node in graph.nodes if node.op != "item")
     flow = ControlFlow(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
     return lower_control_flow(
-        flow, lambda body, pairs: _schedule_body(body, pairs, target), lambda body: prepare(body, target)
+        flow,
+        lambda body, pairs: _schedule_body(body, pairs, target),
+        lambda body: prepare(body, target),
+        target.loops.turns,
     )
 
 

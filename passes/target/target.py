@@ -175,6 +175,15 @@ class Dispatches:
 
 
 @dataclass(frozen=True)
+class Loops:
+    """How loops of dispatches are recorded."""
+
+    # So many turns are recorded one after the other, each with buffers of its own: an even number, or 1. Kernels then
+    # also write the copies of what they compute.
+    turns: int = 1
+
+
+@dataclass(frozen=True)
 class Target:
     """A device as the passes see it."""
 
@@ -187,6 +196,7 @@ class Target:
     transforms: Transforms = Transforms()
     fusion: FusionLimits = FusionLimits()
     dispatches: Dispatches = Dispatches()
+    loops: Loops = Loops()
     # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.
     alignment: int = 256
     # The most bytes of one allocation, a multiple of the alignment. The arena is several allocations if it needs more.

@@ -1,0 +1,247 @@
+"""Scans as loops of dispatches, several of whose turns are recorded one after the other.
+
+Each recorded turn has buffers of its own, so a turn takes no dispatch but its kernels. What it carries alternates
+between two buffers: it reads one and writes the other. A carry that is stacked as it was before the turn is in its row:
+the turn writes the next row. Each turn has a counter of its own, and all counters are advanced together after the last
+one; what the body only counts up is such a counter, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from lavax.ir.graph import Graph, Node, graph_of
+from lavax.ir.operation import OPERATIONS
+from lavax.passes.kernels.commands import Command, Repeat, View, after_barrier
+from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.schedule.embedding import (
+    ControlFlow,
+    LoweredControlFlow,
+    Scheduler,
+    embedded,
+    result_of,
+    with_distinct_outputs,
+)
+from lavax.passes.schedule.small_steps import COUNTER, copy_steps, filled, incremented, step_of
+
+
+@dataclass(frozen=True)
+class RecordedTurns:
+    """The scans whose turns are recorded one after the other: those of short bodies, whose copies and counters count.
+
+    Checked by `python -m benchmarks loops`.
+    """
+
+    nodes: int = 128  # of a body, at most
+    kernels: int = 64  # of all turns that are recorded, unless two turns have more
+
+
+RECORDED_TURNS = RecordedTurns()
+
+
+def suits_unrolling(node: Node, turns: int) -> bool:
+    """Whether the node is a scan whose turns are recorded one after the other, up to so many."""
+    if node.op != "scan" or turns < 2 or node.attrs["length"] == 0:
+        return False
+    body = node.attrs["body"]
+    return len(body.nodes) <= RECORDED_TURNS.nodes and not any(
+        OPERATIONS[inner.op].family == "region" for inner in body.nodes
+    )
+
+
+def lower_unrolled(flow: ControlFlow, turns: int, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
+    """The commands of a scan: what begins it, a repetition of recorded turns, and the last turns."""
+    body = _body_of(flow.node.attrs["body"], flow.node.attrs["carries"], schedule)
+    scan = _Scan(flow, body, turns, lowered)
+    lowered.commands += scan.commands()
+
+
+@dataclass(frozen=True)
+class _Body:
+    """A scheduled body. Of its carries, by position: by how much a number is `counted` up, which the program does not
+    do; the result of the body that stacks it as it was before the turn, in `rows`, which the program does not write.
+
+    `stacked`: the further results of the body that the program writes.
+    """
+
+    graph: Graph
+    program: KernelProgram
+    counted: Mapping[int, int]
+    rows: Mapping[int, int]
+    stacked: tuple[int, ...]
+
+    def stays(self, position: int) -> bool:
+        """Whether a carry has one buffer: it does not change, or the turn writes it in place."""
+        name, given = self.program.results[position], self.graph.inputs[position].name
+        return given in (name, self.program.donors.get(name))
+
+
+def _body_of(body: Graph, carries: int, schedule: Scheduler) -> _Body:
+    counted = {position: step for position in range(carries) if (step := _counted_step(body, position)) is not None}
+    rows: dict[int, int] = {}
+    for position in range(carries, len(body.outputs)):
+        row = body.outputs[position]
+        carry = body.inputs.index(row, 0, carries) if row in body.inputs[:carries] else None
+        if carry is not None and row.type.size and carry not in {*counted, *rows} and body.outputs[carry] is not row:
+            rows[carry] = position
+    stacked = tuple(p for p in range(carries, len(body.outputs)) if p not in rows.values())
+    carried = [body.inputs[p] if p in counted else body.outputs[p] for p in range(carries)]
+    kept = {position: position for position in range(carries) if position not in rows}
+    whole = graph_of(body.inputs, [*carried, *(body.outputs[position] for position in stacked)])
+    graph = with_distinct_outputs(whole, {position: body.inputs[position] for position in kept})
+    return _Body(graph, schedule(graph, kept), counted, rows, stacked)
+
+
+def _counted_step(body: Graph, position: int) -> int | None:
+    """By how much each turn counts up a number that it carries; None if it does anything else with it."""
+    before, after = body.inputs[position], body.outputs[position]
+    if before.type != COUNTER or after.op != "add" or before not in after.operands:
+        return None
+    (other, *_) = [operand for operand in after.operands if operand is not before] or [before]
+    return int(other.attrs["value"]) if other.op == "constant" else None
+
+
+class _Scan:
+    """A scan on its way to commands."""
+
+    def __init__(self, flow: ControlFlow, body: _Body, turns: int, lowered: LoweredControlFlow) -> None:
+        self.flow, self.body, self.lowered, self.prefix = flow, body, lowered, flow.prefix
+        attrs = flow.node.attrs
+        self.carries, self.sequences = int(attrs["carries"]), int(attrs["sequences"])
+        self.length = int(attrs["length"])
+        self.first, self.step = (self.length - 1, -1) if attrs["reverse"] else (0, 1)
+        fitting = max(2, RECORDED_TURNS.kernels // max(len(body.program.steps), 1))
+        self.turns = min(turns, fitting) // 2 * 2
+        self.whole, last = divmod(self.length - 1, self.turns)
+        self.last = last + 1
+        self.recorded = self.turns if self.whole else self.last  # at most, one after the other
+
+    # -- buffers -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def counters(self) -> list[str]:
+        """The counters of the recorded turns, and that of the turn behind if rows are written one turn ahead."""
+        moves = self.sequences or len(self.flow.types) > self.carries
+        count = self.recorded + bool(self.body.rows) if moves else 0
+        return self._numbers([f"{self.prefix}counter{turn}" for turn in range(count)])
+
+    @cached_property
+    def counted(self) -> dict[int, list[str]]:
+        """What is counted up, by position: the numbers that the recorded turns read, and the next one."""
+        turns = range(self.recorded + 1)
+        return {p: self._numbers([f"{self.prefix}counted{p}.{turn}" for turn in turns]) for p in self.body.counted}
+
+    @cached_property
+    def own(self) -> dict[int, str]:
+        """The buffers of carries in which the last turn leaves them."""
+        positions = [p for p in range(self.carries) if p not in self.body.counted]
+        return {position: result_of(self.flow, position, self.lowered) for position in positions}
+
+    @cached_property
+    def other(self) -> dict[int, str]:
+        """The second buffers of carries that alternate."""
+        body = self.body
+        aside = [p for p in self.own if p not in body.rows and not body.stays(p)]
+        names = {position: f"{self.prefix}body.aside{position}" for position in aside}
+        self.lowered.sizes |= {name: self.flow.types[position].nbytes for position, name in names.items()}
+        return names
+
+    def _numbers(self, names: list[str]) -> list[str]:
+        self.lowered.sizes |= dict.fromkeys(names, COUNTER.nbytes)
+        return names
+
+    def _carry(self, position: int, turn: int, left: int) -> str:
+        """Where a carry is before a recorded turn, with so many turns left."""
+        if position in self.body.counted:
+            return self.counted[position][turn]
+        if position in self.body.rows and left:
+            return self._row(self.body.rows[position], turn)
+        return self.other.get(position, self.own[position]) if left % 2 else self.own[position]
+
+    def _row(self, position: int, turn: int) -> str:
+        """The row that a recorded turn has of a stacked result."""
+        return self._view(self.flow.results[position], f"row{position - self.carries}", turn, self._bytes_of(position))
+
+    def _bytes_of(self, position: int) -> int:
+        return self.flow.types[position].nbytes // self.length
+
+    def _view(self, buffer: str, name: str, turn: int, nbytes: int) -> str:
+        view = f"{self.prefix}{name}.{turn}"
+        self.lowered.views[view] = View(buffer, self.counters[turn], nbytes)
+        return view
+
+    # -- commands ----------------------------------------------------------------------------------------------------
+
+    def commands(self) -> list[Command]:
+        commands: list[Command] = [*self._start(), *self._begin()]
+        if self.whole:
+            recorded = [self._turn(turn, self.length - turn, "turn") for turn in range(self.turns)]
+            block = tuple(command for turn in recorded for command in turn) + tuple(self._advance())
+            commands += [Repeat(self.whole, block)] if block else []
+        for turn in range(self.last):
+            commands += self._turn(turn, self.last - turn, "last")
+        return [*commands, *self._end()]
+
+    def _start(self) -> list[KernelStep]:
+        """The counters of the first recorded turns."""
+        steps = []
+        if self.counters:
+            values = [self.first + self.step * turn for turn in range(len(self.counters))]
+            steps.append(step_of(f"{self.prefix}start", filled(*values), (), self.counters))
+        for position, names in self.counted.items():
+            kernel = incremented(*(self.body.counted[position] * turn for turn in range(len(names))))
+            steps.append(step_of(f"{self.prefix}start{position}", kernel, (self.flow.operands[position],), names))
+        return steps
+
+    def _advance(self) -> list[KernelStep]:
+        """All counters, moved on to the next recorded turns."""
+        by_step: dict[int, list[str]] = {}
+        for step, names in [(self.step, self.counters), *((self.body.counted[p], n) for p, n in self.counted.items())]:
+            by_step.setdefault(step * self.turns, []).extend(names)
+        steps = []
+        for number, (step, names) in enumerate((step, names) for step, names in by_step.items() if names):
+            kernel, each = incremented(step), tuple((name,) for name in names)
+            name = f"{self.prefix}next{number}"
+            steps.append(KernelStep(name, (kernel,) * len(names), each, each, barrier=number == 0))
+        return steps
+
+    def _begin(self) -> list[KernelStep]:
+        """The initial values, copied to where the first turn finds them."""
+        places = [self._carry(position, 0, self.length) for position in self.own]
+        operands = [self.flow.operands[position] for position in self.own]
+        return copy_steps(f"{self.prefix}begin", operands, places, [self.flow.types[p] for p in self.own])
+
+    def _end(self) -> list[KernelStep]:
+        """What was counted up, if it is a result: it is the number that the next turn would read."""
+        used = [position for position in self.counted if position in self.flow.results]
+        sources = [self.counted[position][self.last] for position in used]
+        results = [self.flow.results[position] for position in used]
+        return copy_steps(f"{self.prefix}end", sources, results, [COUNTER] * len(used))
+
+    def _turn(self, turn: int, left: int, name: str) -> tuple[Command, ...]:
+        """A recorded turn of that name, with so many turns left, itself counted."""
+        body, flow = self.body, self.flow
+        given = [self._carry(position, turn, left) for position in range(self.carries)]
+        for position in range(self.carries, self.carries + self.sequences):
+            nbytes = body.graph.inputs[position].type.nbytes
+            given.append(self._view(flow.operands[position], f"slice{position - self.carries}", turn, nbytes))
+        given += flow.operands[self.carries + self.sequences :]
+        bound = dict(zip((node.name for node in body.graph.inputs), given, strict=True))
+        written = [self._written(position, turn, left) for position in range(self.carries)]
+        written += [self._row(position, turn) for position in body.stacked]
+        bound |= {n: at for n, at in zip(body.program.results, written, strict=True) if n not in bound}
+        prefix = f"{self.prefix}body."
+        return after_barrier(embedded(body.program, bound, prefix, None, self.lowered, f"{name}{turn}."))
+
+    def _written(self, position: int, turn: int, left: int) -> str:
+        """Where a recorded turn leaves a carry."""
+        if position in self.body.counted:
+            return self.counted[position][turn]
+        if position in self.body.rows:
+            return self._row(self.body.rows[position], turn + 1) if left > 1 else self.own[position]
+        return self._carry(position, turn, left - 1)
+
+
