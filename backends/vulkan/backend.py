@@ -102,17 +102,17 @@ class VulkanBackend:
         return Tuner(self.profile, records, lambda plans, dtypes: seconds_of(device, plans, dtypes))
 
     def rates(self) -> Rates:
-        """What the device does in a second, measured once."""
+        """What the device does in a second, measured once, and then kept on disk."""
         if self._rates is None:
-            from lavax.backends.vulkan.measure.limits import measure_rates
+            from lavax.backends.vulkan.measure.kept_rates import rates_of
 
-            self._rates = measure_rates(self.device)
+            self._rates = rates_of(self.device)
         return self._rates
 
     def lower(
         self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
     ) -> LoweredGraph:
-        """Cuts a simplified graph into kernels.
+        """A simplified graph that is cut into kernels when it is asked for them, or compiled.
 
         `donated` are the positions of inputs whose memory results may take over. The shaders of an `eager` program take
         sizes as push constants, so other shapes share them. With `tune`, schedules are chosen by their times; unknown
@@ -159,7 +159,7 @@ class VulkanBackend:
 
 
 class LoweredGraph:
-    """A graph that is cut into kernels, from which shaders and a program are made."""
+    """A graph, its kernels, and the shaders and the program that are made of them, each when first asked for."""
 
     def __init__(
         self,

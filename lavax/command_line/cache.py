@@ -19,6 +19,7 @@ CONTENTS = {
     "spirv": "compiled shaders, by source and compiler",
     "pipelines": "the driver's own cache, by device and driver",
     "tuning": "schedules that were chosen by measurement",
+    "rates": "what devices do in a second",
     "compiler": "what the installed GLSL compiler knows",
 }
 # The names of entries, and of entries that are being written: nothing else is ever removed.

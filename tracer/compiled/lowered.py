@@ -65,7 +65,8 @@ class Lowered:
         if kind not in STAGES or (kind != stage and kind != "prepare"):
             raise ValueError(f"stage {stage!r} is none of {', '.join(STAGES)}")
         if kind in BACKEND_STAGES:
-            return "\n\n".join(program.as_text(stage) for program in self.programs)
+            with without_collection:
+                return "\n\n".join(program.as_text(stage) for program in self.programs)
         return str(self.traced.graph if stage == "ir" else self.optimized)
 
     def memory(self) -> Memory:
@@ -73,7 +74,8 @@ class Lowered:
 
         Without a device, it is for the limits that every device has.
         """
-        return memory_of(self._parts, self.programs[0] if self._parts.graph.outputs else None, self.traced.captured)
+        with without_collection:
+            return memory_of(self._parts, self.programs[0] if self._parts.graph.outputs else None, self.traced.captured)
 
     def compile(self) -> Compiled:
         """The program, for arguments of exactly these kinds. Needs a device."""

@@ -83,7 +83,9 @@ def measure_rates(device: Device) -> Rates:
     """The same and the time of a dispatch, measured quickly; those of a slow device if it has no timestamps."""
     try:
         source, target = (device.arrays.allocate(_QUICK.copied_bytes) for _ in range(2))
-        copy = 2 * _QUICK.copied_bytes / _seconds_of_kernel(device, source, target, 1)
+        kinds = _VECTORS_COPIED[device.profile.kind]
+        copied = _seconds_of_kernel(device, source, target, 1) if kinds else _seconds_of_command(device, source, target)
+        copy = 2 * _QUICK.copied_bytes / copied
         small = _seconds_of_arithmetic(device, 1, _QUICK.dispatches)
         invocations = _QUICK_INVOCATIONS[device.profile.kind]
         large = _seconds_of_arithmetic(device, invocations, 1)

@@ -76,7 +76,7 @@ def test_a_program_without_temporaries_has_one_empty_allocation(small: VulkanBac
 def test_an_array_that_is_larger_than_an_allocation_is_refused(small: VulkanBackend) -> None:
     x = lx.ShapeDtype((64, 512), "float32")
     with pytest.raises(DeviceError) as refused:
-        small.lower(lx.trace(lambda x: lnp.sum(lnp.tanh(x @ x.T) @ x))(x))
+        small.lower(lx.trace(lambda x: lnp.sum(lnp.tanh(x @ x.T) @ x))(x)).compile()
     message = str(refused.value)
     assert "f32[64,512] needs 131072 bytes, but this device allocates at most 65536 for one array" in message
     assert "the argument x" in message and "Use smaller batches" in message
@@ -85,4 +85,4 @@ def test_an_array_that_is_larger_than_an_allocation_is_refused(small: VulkanBack
 def test_a_result_that_is_larger_is_named_with_its_line(small: VulkanBackend) -> None:
     x = lx.ShapeDtype((128, 8), "float32")
     with pytest.raises(DeviceError, match=r"f32\[128,129\] needs 66048 bytes.*: the result of \w+, at .*\.py:\d"):
-        small.lower(lx.trace(lambda x: lnp.concatenate([x @ x.T, x[:, :1]], axis=1))(x))
+        small.lower(lx.trace(lambda x: lnp.concatenate([x @ x.T, x[:, :1]], axis=1))(x)).compile()
