@@ -35,8 +35,13 @@ def _after_broadcast(node: Node, at: Coordinates) -> Coordinates | None:
     return tuple(index_of.get(axis, ZERO) for axis in range(len(node.shape)))
 
 
-# Per movement: the coordinates of an element of its result, given those of the operand's element it copies.
+def _after_cast(node: Node, at: Coordinates) -> Coordinates:
+    return at
+
+
+# Per movement, or cast: the coordinates of an element of its result, given those of the operand's element it copies.
 _AFTER: dict[str, Callable[[Node, Coordinates], Coordinates | None]] = {
+    "cast": _after_cast,
     "reshape": _after_reshape,
     "transpose": _after_transpose,
     "flip": _after_flip,
@@ -48,7 +53,7 @@ def _moved(node: Node, draft: KernelDraft) -> Coordinates | None:
     """The coordinates of a node that is a member, or is made from a member by one-to-one movement."""
     chain: list[Node] = []
     while node not in draft.members:
-        if node.op not in _AFTER:
+        if node.op not in _AFTER or (node.op == "cast" and draft.kind != "row"):
             return None
         chain.append(node)
         node = node.operands[0]

@@ -184,6 +184,15 @@ class Clamped(Atom):
 
 
 @often_made()
+class Near(Clamped):
+    """An Index where it is a number from `low` to `high`, and some number of those elsewhere."""
+
+    @kept
+    def key(self) -> str:
+        return f"near({self.index.key},{self.low},{self.high})"
+
+
+@often_made()
 class Lookup(Atom):
     """The element of an integer array at some coordinates, clamped to the range from `low` to `high`."""
 
@@ -284,6 +293,8 @@ def order_of_atom(atom: Atom) -> str:
             return f"({order_of(dividend)})/{divisor}"
         case Remainder(dividend=dividend, divisor=divisor):
             return f"({order_of(dividend)})%{divisor}"
+        case Near(index=index, low=low, high=high):
+            return f"near({order_of(index)},{low},{high})"
         case Clamped(index=index, low=low, high=high):
             return f"clamp({order_of(index)},{low},{high})"
         case Lookup(coordinates=coordinates):
@@ -411,6 +422,19 @@ def clamp(index: Index, low: int, high: int) -> Index:
     return of_atom(Clamped(low, high, index))
 
 
+def near(index: Index, low: int, high: int) -> Index:
+    """The index where it is from low to high, and some number of those elsewhere: neighbours stay neighbours then."""
+    if low <= index.low and index.high <= high:
+        return index
+    if index.high <= low or index.low >= high:
+        return constant(low if index.high <= low else high)
+    coarser = _coarser(index, gcd(low, high + 1))
+    if coarser is None:
+        return of_atom(Near(low, high, index))
+    step, coarse, fine = coarser
+    return linear([(near(coarse, low // step, (high + 1) // step - 1), step), (fine, 1)])
+
+
 def lookup(array: Node, coordinates: tuple[Index, ...], extent: int) -> Index:
     """The array's element at the coordinates, as a coordinate along an axis of that extent."""
     return of_atom(Lookup(0, max(extent - 1, 0), array, coordinates))
@@ -455,6 +479,8 @@ def _substitute_atom(atom: Atom, values: Mapping[str, Index]) -> Index:
             return quotient(substitute(dividend, values), divisor)
         case Remainder(dividend=dividend, divisor=divisor):
             return remainder(substitute(dividend, values), divisor)
+        case Near(index=index, low=low, high=high):
+            return near(substitute(index, values), low, high)
         case Clamped(index=index, low=low, high=high):
             return clamp(substitute(index, values), low, high)
         case Lookup(array=array, coordinates=coordinates, high=high):

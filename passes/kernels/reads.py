@@ -20,6 +20,7 @@ from lavax.passes.kernels.index import (
     flatten,
     linear,
     lookup,
+    near,
     quotient,
     unflatten,
 )
@@ -147,7 +148,7 @@ def _concatenate(node: Node, at: Coordinates) -> tuple[Read, ...]:
     axis = node.attrs["axis"]
     reads = []
     for operand, start in zip(node.operands, concatenate_starts(node), strict=True):
-        along = clamp(add(at[axis], -start), 0, operand.shape[axis] - 1)
+        along = near(add(at[axis], -start), 0, operand.shape[axis] - 1)
         reads.append((operand, (*at[:axis], along, *at[axis + 1 :])))
     return tuple(reads)
 

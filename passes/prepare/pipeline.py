@@ -21,6 +21,7 @@ from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
 from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
+from lavax.passes.prepare.slices_of_products import with_slices_as_products
 from lavax.passes.prepare.vector_norms import with_norms_in_products
 from lavax.passes.target.target import ANY_DEVICE, Target
 
@@ -51,6 +52,7 @@ PASSES = (
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
+    Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),
     Pass("parts", _anywhere(with_parts_added_in_rows), "kernels of rows add the few parts of a product themselves"),
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
+from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.commands import Command
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
@@ -158,12 +159,30 @@ def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
         is_last_map = piece.kernel.kind == "map" and not later
         fits = kept <= WAITING_KERNELS.kept_bytes and (is_last_map or kept <= room)
         may_wait = not later or (kept and piece.kernel.kind in _WAITING_KINDS)
-        if fits and may_wait and all(reader in waiting for reader in later):
+        if fits and may_wait and all(waiting.get(reader, 0) > levels[reader] for reader in later):
             waiting[piece] = min((waiting[reader] for reader in later), default=last + 1) - 1
             room -= 0 if is_last_map else kept
         elif is_last_map:
             levels[piece] = min(-(-level // WAITING_KERNELS.levels) * WAITING_KERNELS.levels, last)
-    return levels | waiting
+    return _after_other_readers(levels | waiting, readers)
+
+
+def _after_other_readers(levels: dict[Piece, int], waited_for: Mapping[Piece, Sequence[Piece]]) -> dict[Piece, int]:
+    """The levels, but with pieces that no other waits for, and that update an input, after those that only read it: so
+    it may be updated in place."""
+    readers: dict[Node, list[Piece]] = {}
+    for piece in levels:
+        for node in piece.reads:
+            readers.setdefault(node, []).append(piece)
+    found = dict(levels)
+    for piece in levels:
+        array = updated_in_place(piece.kernel) if piece not in waited_for else None
+        if array is not None:
+            read = piece.reads[piece.kernel.graph.inputs.index(array)]
+            others = [levels[other] for other in readers[read] if other is not piece]
+            if read.op == INPUT and others:
+                found[piece] = max(found[piece], 1 + max(others))
+    return found
 
 
 def _donors(

@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 
 import lavax as lx
+import lavax.numpy as lnp
 from benchmarks.models import decoding
 from benchmarks.models.library import GPT2_MEDIUM, SMOLLM2, gpt2, llama_model
 from benchmarks.models.workload import ModelWorkload
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU
+from lavax.backends.vulkan.target import target_of
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+from lavax.passes.simplify import remove_stop_gradient
 
 SMALL_GPT = {**GPT2_MEDIUM, "vocab_size": 11, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 6}
 SMALL_LLAMA = {**SMOLLM2, "vocab_size": 13, "hidden_size": 12, "intermediate_size": 16, "num_hidden_layers": 2,
@@ -57,6 +63,26 @@ def test_tokens_of_the_twin_with_a_cache_are_those_of_lavax() -> None:
         token, cache = decoding.decoding_step(model, token, cache)
         ours.append(int(np.asarray(token)[0]))
     assert ours == theirs and len(set(ours)) > 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_decoded_layer_takes_six_kernels_one_after_another(dtype: str) -> None:
+    """On a GPU: q, k and v, scores, weighted values, the output, gate and up, down."""
+    config = {**SMALL_LLAMA, "hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2}
+    found = [_kernels_in_turn({**config, "num_hidden_layers": layers}, dtype) for layers in (2, 3)]
+    assert found[1] - found[0] == 6
+
+
+def _kernels_in_turn(config: dict[str, Any], dtype: str) -> int:
+    """The dispatches that wait for those before them, on a GPU."""
+    model = llama_model(config, lx.random.key(0), dtype)
+    arguments = model, lnp.zeros(1, "int32"), model.empty_cache(1, 64)
+    graph = remove_stop_gradient(lx.trace(decoding.decoding_step)(*arguments))
+    donated = [number for number, node in enumerate(graph.inputs) if node.name.startswith("cache.layers")]
+    target = target_of(GENERIC_GPU, 1 << 34, 1 << 32)
+    program = schedule(prepare(graph, target), donated, target=target)
+    assert len(program.donors) == len(donated)  # the caches are updated in place
+    return sum(step.barrier for step in program.steps)
 
 
 def test_decoding_has_a_line_per_form_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:

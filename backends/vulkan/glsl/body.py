@@ -344,6 +344,10 @@ class Body:
         index = self.real(condition.index)
         if _LANE not in index.variables:
             return GlslValue(self._within_text(condition, self.index(index)), 1)
+        base = substitute(index, {_LANE: constant(0)})
+        begins = is_multiple(base, VECTOR) and condition.low % VECTOR == 0 == (condition.high + 1) % VECTOR
+        if begins and condition.step == 1 and lane_step(index) == 1:  # all four are within, or none
+            return GlslValue(self._within_text(condition, self.index(base)), 1)
         texts = [self._within_text(condition, text) for text in self._components(index)]
         return GlslValue(f"bvec4({', '.join(texts)})", VECTOR)
 

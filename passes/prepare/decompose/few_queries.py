@@ -9,6 +9,7 @@ inference", 2023).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -34,6 +35,7 @@ from lavax.passes.build.builder import (
     zeros,
 )
 from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
+from lavax.passes.prepare.decompose.new_rows import read_before_writing
 from lavax.passes.target.target import Target
 
 
@@ -55,9 +57,10 @@ def prepare_attention(node: Node, target: Target) -> Node:
 
 def by_rows(node: Node) -> Node:
     """The result of an `attention` node of any number of queries and keys."""
-    scores = _scores(node)
+    operands = named_operands(node)
+    scores = _scores(node, operands | {"key": read_before_writing(operands["key"])})
     parts = _parts(scores.shape[-1])
-    peaks, totals, mixed = _mixed(scores, named_operands(node)["value"], parts)
+    peaks, totals, mixed = _mixed(scores, read_before_writing(operands["value"]), parts)
     along = (scores.type.rank - 1,)  # of the parts
     if parts == 1:
         kept = (*scores.shape[:-1], mixed.shape[-1])
@@ -78,9 +81,9 @@ def _parts(keys: int) -> int:
     return next((parts for parts in range(keys // FEW_QUERIES.part, 1, -1) if keys % parts == 0), 1)
 
 
-def _scores(node: Node) -> Node:
+def _scores(node: Node, operands: Mapping[str, Node]) -> Node:
     """All scores [..., queries, keys], those of hidden keys `fill`."""
-    operands, rank = named_operands(node), node.type.rank
+    rank = node.type.rank
     query, key = operands["query"], operands["key"]
     *batch, queries, head = query.shape
     shape = (*batch, queries, key.shape[-2], head)

@@ -19,6 +19,7 @@ from lavax.passes.kernels.index import (
     evaluate,
     flatten,
     linear,
+    near,
     quotient,
     remainder,
     strides_of,
@@ -120,6 +121,25 @@ def test_equal_keys_are_equal_numbers(left: Expression, right: Expression) -> No
     assert linear([(left.index, 1), (left.index, -1)]) == ZERO
     if left.index == right.index:
         assert all(left.value(values) == right.value(values) for values in POINTS)
+
+
+@fuzz
+@given(expressions, st.integers(-5, 10), st.integers(0, 12))
+def test_near_is_the_number_where_it_is_within(expression: Expression, low: int, length: int) -> None:
+    found = near(expression.index, low, low + length)
+    assert low <= found.low and found.high <= low + length
+    for values in POINTS:
+        number, value = evaluate(found, values), expression.value(values)
+        assert low <= number <= low + length
+        assert number == value or not low <= value <= low + length
+
+
+def test_neighbours_near_bounds_stay_neighbours() -> None:
+    """Four of them are one vector if the bounds are multiples of four."""
+    four = linear([(variable("a", 8), 4), (variable("lane", 4), 1)])
+    second = substitute(near(add(variable("r", 32), -16), 0, 15), {"r": four})
+    expected = linear([(near(add(variable("a", 8), -4), 0, 3), 4), (variable("lane", 4), 1)])
+    assert second == expected
 
 
 shapes = st.lists(st.integers(1, 6), max_size=5).map(tuple)
