@@ -122,7 +122,9 @@ class ScatterEmitter:
         ]
         dtype, join = self.scatter.dtype, JOINS[self.scatter.op.removeprefix("scatter_")]
         joined = join(body.loaded(dtype, self.target, "target"), update, dtype, body.uses)
-        body.line(f"if ({' && '.join(inside) or 'true'}) {body.stored(dtype, self.target, 'target', joined)}")
+        # CPU drivers read and write faster by an index each (glsl/accesses.py says why).
+        place = f"target + {body.uses.access('low_bits')}({self.target})" if body.paired else "target"
+        body.line(f"if ({' && '.join(inside) or 'true'}) {body.stored(dtype, self.target, place, joined)}")
 
 
 def _placed(rank: int, values: dict[int, Index]) -> Coordinates:
