@@ -24,6 +24,7 @@ from lavax.backends.vulkan.compile.shader_compiler import accepts_extension
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
 
 COOPERATIVE_MATRIX = "VK_KHR_cooperative_matrix"
+COOPERATIVE_MATRIX_2 = "VK_NV_cooperative_matrix2"
 BFLOAT16 = "VK_KHR_shader_bfloat16"
 ATOMIC_FLOAT = "VK_EXT_shader_atomic_float"
 
@@ -40,6 +41,15 @@ class Extension:
 EXTENSIONS = {
     COOPERATIVE_MATRIX: Extension(
         1000506000, ("cooperativeMatrix", "cooperativeMatrixRobustBufferAccess"), frozenset(("cooperativeMatrix",))
+    ),
+    COOPERATIVE_MATRIX_2: Extension(
+        1000593000,
+        (
+            "cooperativeMatrixWorkgroupScope", "cooperativeMatrixFlexibleDimensions", "cooperativeMatrixReductions",
+            "cooperativeMatrixConversions", "cooperativeMatrixPerElementOperations",
+            "cooperativeMatrixTensorAddressing", "cooperativeMatrixBlockLoads",
+        ),
+        frozenset(("cooperativeMatrixReductions", "cooperativeMatrixConversions")),
     ),
     BFLOAT16: Extension(
         1000141000,
@@ -92,8 +102,11 @@ def enabling(names: Iterable[str], following: Any) -> Any:
 
 def with_extensions(profile: DeviceProfile, instance: Any, physical: Any) -> DeviceProfile:
     """The profile of a device with what extensions add to it."""
-    adds = ATOMIC_FLOAT in usable_extensions(physical) and accepts_extension("GL_EXT_shader_atomic_float")
-    return replace(profile, matrices=_matrices(instance, physical, profile), adds_floats=adds)
+    there = usable_extensions(physical)
+    adds = ATOMIC_FLOAT in there and accepts_extension("GL_EXT_shader_atomic_float")
+    matrices = _matrices(instance, physical, profile)
+    converts = COOPERATIVE_MATRIX_2 in there and accepts_extension("GL_NV_cooperative_matrix2")
+    return replace(profile, matrices=matrices, converts_matrices=bool(matrices) and converts, adds_floats=adds)
 
 
 def _matrices(instance: Any, physical: Any, profile: DeviceProfile) -> tuple[MatrixShape, ...]:

@@ -105,6 +105,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         exact_float16=_exact_halves(available["VkPhysicalDeviceVulkan12Features"], version_12),
         descriptor_bytes=_descriptor_bytes(limits),
         matrices=(),
+        converts_matrices=False,
         adds_floats=False,
         **{name: _has(available[kind], members) for name, (kind, *members) in OPTIONAL.items()},
     )

@@ -26,6 +26,7 @@ EXTENSIONS: dict[str, str] = {
         + FLOAT16
         + "#extension GL_KHR_shader_subgroup_basic : require\n"
     ),
+    "cooperative_matrix_2": "#extension GL_NV_cooperative_matrix2 : require\n",
 }
 INTRINSICS = "#extension GL_EXT_spirv_intrinsics : require\n"
 

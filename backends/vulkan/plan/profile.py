@@ -65,6 +65,7 @@ class DeviceProfile:
     memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices use
     adds_floats: bool  # atomically, in buffers, in float32
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, the best first
+    converts_matrices: bool  # shaders may reduce a matrix's rows, and use one of sums as an operand
 
     @property
     def knows_subgroup_size(self) -> bool:
@@ -133,6 +134,7 @@ GENERIC_GPU = DeviceProfile(
     memory_model=False,
     adds_floats=False,
     matrices=(),
+    converts_matrices=False,
 )
 
 # What Mesa's lavapipe reports with 256-bit vectors.
@@ -163,4 +165,5 @@ CPU_DRIVER = DeviceProfile(
     memory_model=True,
     adds_floats=True,
     matrices=(),
+    converts_matrices=False,
 )

@@ -1,19 +1,21 @@
 """Tiles of subgroups that multiply matrices, for attention in 16 bits on GPUs that have them.
 
 A workgroup stages each operand of a block's columns once, and loads the next block's meanwhile. A subgroup has a row of
-matrices. It keeps its rows of operands and results in matrices from the first block to the last. Only the device knows
-how a matrix's elements are distributed over lanes; so tiles pass through the subgroup's own part of shared memory: as
-float32 to the lanes, of which each has one row or part of it, and back as the left operand of the next product.
+matrices. It keeps its rows of operands and results in matrices from the first block to the last, and the tiles between
+them as well: each lane works on the elements that it has of a tile (matrix_elements.py). Where shaders may neither
+reduce rows of matrices nor multiply by a matrix of sums, these pass through the subgroup's own part of shared memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape
+from lavax.backends.vulkan.emit.attention.matrix_elements import BELOW, BESIDE, ELEMENT, ElementPart, ElementRow
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
-from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile, Tiles
+from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile, Part, Row, Tiles, joined
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch, grid
@@ -29,6 +31,8 @@ from lavax.passes.kernels.kernel import Kernel
 # The block whose vectors are loaded ahead.
 _NEXT_BLOCK = "next_block"
 _ROW_MAJOR, _COLUMN_MAJOR = (f"gl_CooperativeMatrixLayout{order}Major" for order in ("Row", "Column"))
+# The functions that join two elements of a row, by the operation.
+_JOINING = {"max": "greater_of", "+": "sum_of"}
 
 
 class CooperativeTiles(Tiles):
@@ -45,12 +49,17 @@ class CooperativeTiles(Tiles):
     ) -> None:
         tile = AttentionTile(1, shape.groups, shape.rows, shape.columns, shape.local)
         super().__init__(kernel, lifted, problem, tile)
-        self.shape, self.stages = shape, stages
+        self.shape, self.stages, self.converts = shape, stages, profile.converts_matrices
         self.dtype = DTYPES[shape.shape.dtype]
         self.places = shape.staged(stages)
         node = kernel.graph.outputs[0]
         named = {name: operand for each in kernel.graph.outputs for name, operand in named_operands(each).items()}
-        self.statistics = [named[name] for name in STATISTICS if name in named] if problem.by_keys else []
+        statistics = [named[name] for name in STATISTICS if name in named]
+        self.statistics = statistics if problem.by_keys else []  # of columns, which each block has its own of
+        self.statistics_of_rows = [] if problem.by_keys else statistics
+        self.is_scored = "bias" in named or "mask" in named  # places in memory follow from elements' places
+        self.compares = node.attrs["lowest"] > 1 - problem.queries or node.attrs["highest"] < problem.keys - 1
+        self.joining: set[str] = set()
         self.statistics_at = shape.vectors(stages, problem.by_keys) - len(STATISTICS) * shape.columns // VECTOR
         assert node.attrs["precision"] == self.dtype.name, "matrices have the dtype that the operands are exact in"
         self.line("int subgroup = int(gl_SubgroupID);")
@@ -71,24 +80,138 @@ class CooperativeTiles(Tiles):
         return linear([(self.place, EIGHT)], EIGHT * self.shape.across * pair + VECTOR * half)
 
     def first_column(self, group: int) -> Index:
-        return linear([(self.block, self.width), (self._column(group), 1)])
+        """The first column of a matrix of the tile."""
+        return linear([(self.block, self.width)], group * self.shape.shape.n)
 
     def rows_together(self) -> tuple[str, int]:
         return self.body.index(self.corner), self.shape.rows
 
+    # -- elements of matrices -----------------------------------------------------------------------------------------
+
+    @property
+    def across(self) -> int:
+        """The matrices of a tile, side by side."""
+        return self.width // self.shape.shape.n
+
+    def tile_matrices(self, name: str) -> list[str]:
+        return [f"{name}{number}" for number in range(self.across)]
+
+    def _sum_kind(self) -> str:
+        return matrix_type(self.body, "Accumulator", self.shape.shape.m, self.shape.shape.n)
+
+    def _repeated(self, name: str, at: str, layout: str) -> None:
+        """Declares a matrix whose rows, or columns, all are the numbers at a place of shared memory."""
+        self.line(f"{self._sum_kind()} {name};")
+        self.line(f"coopMatLoad({name}, staged, {at}, 0, {layout});")
+
+    def rows(self) -> Iterator[Row]:
+        with self.body.block(f"for (int {ELEMENT} = 0; {ELEMENT} < peak.length(); ++{ELEMENT})", frozenset((ELEMENT,))):
+            yield ElementRow(self, 0)
+
+    def row_names(self, name: str) -> list[str]:
+        return [name]
+
+    def open_rows(self, **numbers: str) -> None:
+        kind = self._sum_kind()
+        for name, number in numbers.items():
+            self.line(f"{kind} {name} = {kind}({number});")
+
+    def declare_rows(self, *names: str) -> None:
+        self.line(f"{self._sum_kind()} {', '.join(names)};")
+
+    def parts(self, *statistics: Node) -> Iterator[Part]:
+        variables = frozenset((ELEMENT, BELOW, BESIDE))
+        for number in range(self.across):
+            with self.body.block("") if statistics and self.statistics else nullcontext():
+                for each, operand in enumerate(self.statistics):
+                    if operand in statistics:
+                        place = each * self.width + number * self.shape.shape.n
+                        self._repeated(f"statistic_{each}", f"{self.statistics_at + place // VECTOR}", _ROW_MAJOR)
+                with self.body.block(f"for (int {ELEMENT} = 0; {ELEMENT} < s0.length(); ++{ELEMENT})", variables):
+                    if self.is_scored:
+                        self.line(f"int {BELOW} = int(down[{ELEMENT}]), {BESIDE} = int(over[{ELEMENT}]);")
+                    yield ElementPart(self, 0, number)
+
+    def load_statistics(self, *statistics: Node) -> None:
+        """They are staged with the block's columns."""
+
+    def statistic_of_columns(self, operand: Node, group: int) -> str:
+        return f"statistic_{self.statistics.index(operand)}[{ELEMENT}]"
+
+    def of_row(self, operand: Node, number: int) -> str:
+        return f"statistic_{self.statistics_of_rows.index(operand)}[{ELEMENT}]"
+
+    def _open_places(self) -> None:
+        """Declares matrices of the elements' places, `down`, `over` and `ahead`."""
+        over_is_used = self.is_scored or self.problem.columns % self.width != 0
+        if not over_is_used and not self.compares:
+            return
+        shape, lane = self.shape.shape, "int(gl_SubgroupInvocationID)"
+        count = max(shape.m, shape.n)
+        guard = f"if ({lane} < {count}) " if count < self.shape.lanes else ""
+        for start in range(0, count, self.shape.lanes):
+            at = f"{start} + {lane}" if start else lane
+            self.line(f"{guard}staged[own + ({at}) / {VECTOR}][({at}) % {VECTOR}] = floatBitsToUint(float({at}));")
+        self.line("subgroupBarrier();")
+        self._repeated("over", "own", _ROW_MAJOR)
+        self._repeated("down", "own", _COLUMN_MAJOR)
+        if self.compares:
+            self.line(f"{self._sum_kind()} ahead;")
+            self.line("for (int e = 0; e < ahead.length(); ++e) ahead[e] = over[e] - down[e];")
+        self.line("subgroupBarrier();")
+
+    def _open_statistics_of_rows(self) -> None:
+        for number, operand in enumerate(self.statistics_of_rows):
+            value = self.body.value(operand, (*self.batch, self.row(0))).text
+            self.line(f"staged[own + row / {VECTOR}][row % {VECTOR}] = floatBitsToUint({value});")
+            self.line("subgroupBarrier();")
+            self._repeated(f"statistic_{number}", "own", _COLUMN_MAJOR)
+            self.line("subgroupBarrier();")
+
     def folded(self, join: str, names: Sequence[str]) -> None:
+        (name,) = names
+        if not self.converts:
+            self._fold_in_shared_memory(join, name)
+            return
+        self.body.uses.extension("cooperative_matrix_2")
+        self.joining.add(join)
+        reduced = self.body.name()
+        self.line(f"{self._sum_kind()} {reduced};")
+        self.line(f"coopMatReduceNV({reduced}, {name}, gl_CooperativeMatrixReduceRowNV, {_JOINING[join]});")
+        self.line(f"{name} = {reduced};")
+
+    def _fold_in_shared_memory(self, join: str, name: str) -> None:
+        """Each lane joins its part of a row, lanes of a row join theirs, and the results are repeated in the matrix."""
+        own, four, across = self.body.name(), self.body.name(), self.shape.across
+        vectors = self.shape.shape.n // VECTOR
+        stride = vectors | 1
+        self.line(f"coopMatStore({name}, staged, own, {stride}, {_ROW_MAJOR});")
+        self.line("subgroupBarrier();")
+        first = f"own + row * {stride} + place * {vectors} / {across}"
+        self.line(f"vec4 {four} = uintBitsToFloat(staged[{first}]);")
+        for number in range(1, -(-vectors // across)):
+            self.line(f"{four} = {joined(join, four, f'uintBitsToFloat(staged[{first} + {number}])')};")
+        halves = (joined(join, f"{four}.{a}", f"{four}.{b}") for a, b in ("xy", "zw"))
+        self.line(f"float {own} = {joined(join, *halves)};")
+        if across > vectors and join == "+":
+            self.line(f"if (place % {across // vectors} != 0) {own} = 0.0;  // another lane has this vector, too")
         distance = self.shape.shape.m
         while distance < self.shape.lanes:
-            for name in names:
-                other = f"subgroupShuffleXor({name}, {distance}u)"
-                self.line(f"{name} = {f'{name} + {other}' if join == '+' else f'{join}({name}, {other})'};")
+            self.line(f"{own} = {joined(join, own, f'subgroupShuffleXor({own}, {distance}u)')};")
             distance *= 2
+        self.line("subgroupBarrier();")
+        self.line(f"staged[own + row / {VECTOR}][row % {VECTOR}] = floatBitsToUint({own});")
+        self.line("subgroupBarrier();")
+        self.line(f"coopMatLoad({name}, staged, own, 0, {_COLUMN_MAJOR});")
+        self.line("subgroupBarrier();")
 
     # -- from memory to shared memory ---------------------------------------------------------------------------------
 
     def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
         for operand in dict.fromkeys(stage.of_rows for stage in stages if stage.of_rows is not None):
             self._load_rows(operand)
+        self._open_places()
+        self._open_statistics_of_rows()
         names = [name for name, *_ in self._copies()]
         self.line(f"uvec4 {', '.join(names)};")
         for number in range(len(self.statistics)):
@@ -174,12 +297,9 @@ class CooperativeTiles(Tiles):
             guard = f"if (member < {self.width}) " if self.local > self.width else ""
             self.line(f"{guard}staged[{begin} + member / {VECTOR}][member % {VECTOR}] = {value};")
 
-    def statistic_of_columns(self, operand: Node, group: int) -> str:
-        if operand not in self.statistics:
-            return super().statistic_of_columns(operand, group)
-        at = linear([(quotient(self._column(group), VECTOR), 1)], self.statistics_at)
-        at = add(at, self.statistics.index(operand) * self.width // VECTOR)
-        return f"uintBitsToFloat(staged[{self.body.index(at)}])"
+    def loop_hint(self) -> str:
+        """A driver that unrolled the loop made five times as much code, which a model's next layer reads anew."""
+        return self.body.uses.keep_rolled
 
     def open_block(self) -> None:
         self.line("barrier();")
@@ -191,17 +311,12 @@ class CooperativeTiles(Tiles):
 
     def product(self, name: str, of_rows: Node, of_columns: Node) -> None:
         shape, stride = self.shape.shape, self.shape.operand_stride(of_columns.shape[-1])
-        kind, across = matrix_type(self.body, "Accumulator", shape.m, shape.n), self.width // shape.n
-        sums = [f"{name}_sum{number}" for number in range(across)]
+        kind, sums = self._sum_kind(), self.tile_matrices(name)
         self.line(f"{kind} {', '.join(f'{each} = {kind}(0.0)' for each in sums)};")
         for step in range(of_rows.shape[-1] // shape.k):
             for number, each in enumerate(sums):
                 at = self.places[of_columns] + number * shape.n * stride + step * shape.k // EIGHT
                 self._add_product(each, self._row_matrix(of_rows, step), at, stride, _COLUMN_MAJOR)
-        self._hand_out(sums)
-        for part in self.parts():
-            self.line(f"vec4 {part.of(name)} = {self._handed(part.group)};")
-        self.line("subgroupBarrier();")
 
     def _add_product(self, sums: str, left: str, at: int, stride: int, layout: str) -> None:
         """Adds the product of a matrix with one of an operand of columns, in shared memory."""
@@ -234,63 +349,72 @@ class CooperativeTiles(Tiles):
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
         shape, sums = self.shape.shape, self._sums(node)
         if scaled:
-            self._scale(sums)
-        self._hand_back(name)
-        stride = self.shape.operand_stride(of_columns.shape[-1])
-        for step in range(self.width // shape.k):
-            left = self.body.name()
-            self.line(f"{matrix_type(self.body, 'A', shape.m, shape.k)} {left};")
-            at = f"own + {step * shape.k // EIGHT}"
-            self.line(f"coopMatLoad({left}, staged, {at}, {self.shape.weights_stride}, {_ROW_MAJOR});")
+            for each in sums:
+                self.line(f"{each} = {each} * scale;")
+        left, stride = self._as_operands(name), self.shape.operand_stride(of_columns.shape[-1])
+        for step, each_left in enumerate(left):
             for number, each in enumerate(sums):
                 begin = self.places[of_columns] + step * shape.k * stride + number * shape.n // EIGHT
-                self._add_product(each, left, begin, stride, _ROW_MAJOR)
-        self.line("subgroupBarrier();")
+                self._add_product(each, each_left, begin, stride, _ROW_MAJOR)
 
-    def _hand_back(self, name: str) -> None:
+    def _as_operands(self, name: str) -> list[str]:
+        """The matrices of a tile in 16 bits, as left operands."""
+        shape, tile = self.shape.shape, self.tile_matrices(name)
+        kind, found = matrix_type(self.body, "A", shape.m, shape.k), []
+        converts = self.converts and shape.k == shape.n
+        if converts:
+            self.body.uses.extension("cooperative_matrix_2")
+        else:
+            self._hand_back(tile)
+        for step in range(self.width // shape.k):
+            found.append(self.body.name())
+            if converts:
+                self.line(f"{kind} {found[-1]} = {kind}({tile[step]});")
+            else:
+                at = f"own + {step * shape.k // EIGHT}"
+                self.line(f"{kind} {found[-1]};")
+                self.line(f"coopMatLoad({found[-1]}, staged, {at}, {self.shape.weights_stride}, {_ROW_MAJOR});")
+        if not converts:
+            self.line("subgroupBarrier();")
+        return found
+
+    def _hand_back(self, matrices: Sequence[str]) -> None:
         """Stores a tile in 16 bits to the subgroup's part of shared memory."""
-        for group in range(0, self.groups, EIGHT // VECTOR):
-            words = [packed(self.body, f"{name}0_{group + half}", self.dtype) for half in range(EIGHT // VECTOR)]
+        self._hand_out(matrices)
+        words = [
+            packed(self.body, self.body.declare(self.body.scopes[-1], "vec4", self._handed(group)), self.dtype)
+            for group in range(self.groups)
+        ]
+        self.line("subgroupBarrier();")
+        pair = EIGHT // VECTOR
+        for group in range(0, self.groups, pair):
             at = linear([(self.own_row, self.shape.weights_stride), (quotient(self._column(group), EIGHT), 1)])
-            self.line(f"staged[own + {self.body.index(at)}] = uvec4({', '.join(words)});")
-        self.line("subgroupBarrier();")
-
-    def _scale(self, sums: Sequence[str]) -> None:
-        """Multiplies each row by its factor, which is repeated in a matrix for it."""
-        shape = self.shape.shape
-        vectors, stride = shape.n // VECTOR, shape.n // VECTOR | 1
-        factor = self.body.name()
-        for vector in range(0, vectors, self.shape.across):
-            at = linear([(self.own_row, stride), (self.place, 1)], vector)
-            guard = f"if (place < {vectors - vector}) " if vector + self.shape.across > vectors else ""
-            self.line(f"{guard}staged[own + {self.body.index(at)}] = floatBitsToUint(vec4(scale0));")
-        self.line("subgroupBarrier();")
-        self.line(f"{matrix_type(self.body, 'Accumulator', shape.m, shape.n)} {factor};")
-        self.line(f"coopMatLoad({factor}, staged, own, {stride}, {_ROW_MAJOR});")
-        for each in sums:
-            self.line(f"{each} = {each} * {factor};")
+            self.line(f"staged[own + {self.body.index(at)}] = uvec4({', '.join(words[group : group + pair])});")
         self.line("subgroupBarrier();")
 
     # -- results ------------------------------------------------------------------------------------------------------
 
     def close_result(self, node: Node, factors: Sequence[str]) -> None:
-        together, sums = self.width // self.shape.shape.n, self._sums(node)
+        together, sums = self.across, self._sums(node)
         there = self.is_row(self.row_index(0))
+        for factor in factors:
+            for each in sums:
+                self.line(f"{each} = {each} * {factor};")
         for first in range(0, len(sums), together):
             some = sums[first : first + together]
             self._hand_out(some)
             with self.body.block(f"if ({there})" if there else ""):
                 for group in range(self.groups):
-                    self._write(node, group, first * self.shape.shape.n, len(some) * self.shape.shape.n, factors)
+                    self._write(node, group, first * self.shape.shape.n, len(some) * self.shape.shape.n)
             self.line("subgroupBarrier();")
 
-    def _write(self, node: Node, group: int, first: int, length: int, factors: Sequence[str]) -> None:
+    def _write(self, node: Node, group: int, first: int, length: int) -> None:
         column = self._column(group)
         if column.low >= length:
             return
         with self.body.block(f"if ({self.body.index(column)} < {length})" if column.high >= length else ""):
             along = linear([(clamp(column, 0, length - VECTOR), 1), (LANE, 1)], first)
-            value = GlslValue(f"{self._handed(group)}{f' * {factors[0]}' if factors else ''}", VECTOR)
+            value = GlslValue(self._handed(group), VECTOR)
             at = (*self.batch, self.inside(self.row_index(0)), along)
             self.body.store(node, at, value, self.outputs[node])
 
@@ -298,11 +422,19 @@ class CooperativeTiles(Tiles):
         row = self.row_index(0)
         there = self.is_row(row)
         guard = f"if (place == 0{f' && {there}' if there else ''})"
-        self.line(f"{guard} {self.element(node, self.outputs[node], self.inside(row))} = {values[0]};")
+        stride = self.shape.shape.n // VECTOR | 1
+        self.line(f"coopMatStore({values[0]}, staged, own, {stride}, {_ROW_MAJOR});")
+        self.line("subgroupBarrier();")
+        value = f"uintBitsToFloat(staged[own + row * {stride}].x)"
+        self.line(f"{guard} {self.element(node, self.outputs[node], self.inside(row))} = {value};")
+        self.line("subgroupBarrier();")
 
     def close(self) -> Launch:
         shape = self.shape
         declarations = [f"shared uvec4 staged[{shape.vectors(self.stages, self.problem.by_keys)}];"]
+        for join in sorted(self.joining):
+            given, found = "const in float left, const in float right", joined(join, "left", "right")
+            declarations.append(f"float {_JOINING[join]}({given}) {{ return {found}; }}")
         pragma = BRAIN_FLOATS if self.dtype.name == "bf16" else ""
         lines, local = self.body.scopes[0].lines, (shape.local, 1)
         text = ShaderText(self.body.uses, lines, local, declarations, shape.lanes, shuffles=True, pragma=pragma)

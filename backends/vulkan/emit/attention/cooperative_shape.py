@@ -95,8 +95,9 @@ class CooperativeShape:
         return whole and self.columns % self.shape.n == 0 and self.columns % self.shape.k == 0
 
 
-# Subgroups, and columns of a block: first those that stage least.
-_SHAPES = ((4, 64), (4, 32), (2, 64), (2, 32))
+# Subgroups, and columns of a block: first those that are fastest. Chosen by `python -m benchmarks models`; twice the
+# columns take the forward kernel more registers than there are (docs/performance/models.md).
+_SHAPES = ((4, 32), (2, 32), (4, 64), (2, 64))
 
 
 def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> list[CooperativeShape]:

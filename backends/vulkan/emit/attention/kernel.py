@@ -17,21 +17,21 @@ Blocks of columns that no row sees are skipped if hidden scores are -inf.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from math import inf
 
 from lavax.backends.vulkan.emit.attention.broadcast import BroadcastTiles
 from lavax.backends.vulkan.emit.attention.choose import AttentionSchedule, choose_schedule
 from lavax.backends.vulkan.emit.attention.cooperative import CooperativeTiles
-from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape
+from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape
 from lavax.backends.vulkan.emit.attention.invocation import InvocationTiles
 from lavax.backends.vulkan.emit.attention.problem import nodes_of, problem_of, stages_of
 from lavax.backends.vulkan.emit.attention.subgroup_shape import BroadcastShape, InvocationShape
 from lavax.backends.vulkan.emit.attention.tiles import Part, Tiles
 from lavax.backends.vulkan.emit.attention.workgroup import WorkgroupTiles
 from lavax.backends.vulkan.emit.attention.workgroup_shape import WorkgroupShape
-from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, literal
+from lavax.backends.vulkan.glsl.expressions import INFINITY, MINUS_INFINITY, literal
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -111,15 +111,15 @@ class AttentionEmitter:
         tiles = self.tiles
         row, column = ("key", "query") if tiles.problem.by_keys else ("query", "key")
         tiles.product("s", self.operands[row], self.operands[column])
-        fill = f"vec4({MINUS_INFINITY if self.hides else literal(self.attrs['fill'], float32)})"
+        fill = MINUS_INFINITY if self.hides else literal(self.attrs["fill"], float32)
         for part in tiles.parts():
             name = part.of("s")
             bias = f" + {part.score(self.operands['bias'])}" if "bias" in self.operands else ""
             tiles.line(f"{name} = {name} * {literal(self.attrs['scale'], float32)}{bias};")
             for visible in self._visible(part):
-                tiles.line(f"{name} = mix({fill}, {name}, {visible});")
+                tiles.line(f"{name} = mix({part.filled(fill)}, {name}, {visible});")
             if part.beyond:
-                tiles.line(f"{name} = mix({name}, vec4({MINUS_INFINITY}), {part.beyond});")
+                tiles.line(f"{name} = mix({name}, {part.filled(MINUS_INFINITY)}, {part.beyond});")
 
     def _visible(self, part: Part) -> list[str]:
         """The conditions that all hold if a score is not hidden."""
@@ -136,49 +136,50 @@ class AttentionEmitter:
 
     def _forward(self) -> None:
         tiles, result = self.tiles, self.nodes.get("attention")
-        rows = range(tiles.height)
-        for row in rows:
-            tiles.line(f"float peak{row} = {_LEAST}, total{row} = 0.0;")
+        tiles.open_rows(peak=_LEAST, total="0.0")
         if result is not None:
             tiles.open_result(result)
         with self._blocks():
             self._scores()
-            self._take_in(rows)
+            self._take_in()
             if result is not None:
                 tiles.accumulate(result, "s", self.operands["value"], scaled=True)
-        tiles.folded("+", [f"total{row}" for row in rows])
-        empty = self.attrs["empty"]
+        tiles.folded("+", tiles.row_names("total"))
+        statistic, empty = self.nodes.get("attention_logsumexp"), self.attrs["empty"]
         if result is not None:
-            for row in rows:
-                nothing = "0.0" if empty else _NAN
-                tiles.line(f"float share{row} = total{row} == 0.0 ? {nothing} : 1.0 / total{row};")
-            tiles.close_result(result, [f"share{row}" for row in rows])
-        statistic = self.nodes.get("attention_logsumexp")
+            tiles.declare_rows("share")
+            for row in tiles.rows():
+                nothing, total = "0.0" if empty else _NAN, row.of("total")
+                tiles.line(f"{row.first('share')} = {total} == 0.0 ? {nothing} : 1.0 / {total};")
+            tiles.close_result(result, tiles.row_names("share"))
         if statistic is not None:
-            nothing = INFINITY if empty else MINUS_INFINITY
-            found = (f"(total{row} == 0.0 ? {nothing} : peak{row} + {self._log(f'total{row}')})" for row in rows)
-            tiles.store_statistic(statistic, list(found))
+            tiles.declare_rows("found")
+            for row in tiles.rows():
+                nothing, total = INFINITY if empty else MINUS_INFINITY, row.of("total")
+                found = f"{row.of('peak')} + {self._log(total)}"
+                tiles.line(f"{row.first('found')} = {total} == 0.0 ? {nothing} : {found};")
+            tiles.store_statistic(statistic, tiles.row_names("found"))
 
-    def _take_in(self, rows: range) -> None:
+    def _take_in(self) -> None:
         """Turns the rows' scores into weights relative to the new peak; `scale` is the factor for earlier weights.
 
         Until the end, a total covers only the invocation's own columns.
         """
         tiles = self.tiles
-        vectors = {row: [f"s{row}_{group}" for group in range(tiles.groups)] for row in rows}
-        for row in rows:
-            tiles.line(f"vec4 most{row} = {_folded('max', vectors[row])};")
-            tiles.line(f"float higher{row} = {_folded('max', [f'most{row}.{c}' for c in COMPONENTS])};")
-        tiles.folded("max", [f"higher{row}" for row in rows])
-        for row in rows:
-            tiles.line(f"higher{row} = max(peak{row}, higher{row});")
-            tiles.line(f"float scale{row} = {self._exp(f'peak{row} - higher{row}')};")
-            tiles.line(f"peak{row} = higher{row};")
-            for vector in vectors[row]:
-                tiles.line(f"{vector} = {self._exp(f'{vector} - peak{row}')};")
-            tiles.line(f"vec4 sums{row} = {' + '.join(vectors[row])};")
-            tiles.line(f"float sum{row} = (sums{row}.x + sums{row}.y) + (sums{row}.z + sums{row}.w);")
-            tiles.line(f"total{row} = total{row} * scale{row} + sum{row};")
+        tiles.declare_rows("higher", "scale")
+        for row in tiles.rows():
+            greatest = row.greatest("s")
+            tiles.line(f"{row.first('higher')} = {greatest};")
+        tiles.folded("max", tiles.row_names("higher"))
+        for row in tiles.rows():
+            peak, higher, scale, total = map(row.of, ("peak", "higher", "scale", "total"))
+            tiles.line(f"{higher} = max({peak}, {higher});")
+            tiles.line(f"{row.first('scale')} = {self._exp(f'{peak} - {higher}')};")
+            tiles.line(f"{peak} = {higher};")
+            for vector in row.vectors("s"):
+                tiles.line(f"{vector} = {self._exp(f'{vector} - {peak}')};")
+            added = row.sum("s")
+            tiles.line(f"{total} = {total} * {scale} + {added};")
 
     # -- derivatives --------------------------------------------------------------------------------------------------
 
@@ -199,9 +200,7 @@ class AttentionEmitter:
             if result is not None:
                 tiles.open_result(result)
         with self._blocks():
-            for part in tiles.parts():  # loaded before the products, whose barriers keep loads in their places
-                for name in ("logsumexp", *(("delta",) if "delta" in self.operands else ())):
-                    self._statistic(part, name)
+            tiles.load_statistics(*(self.operands[name] for name in STATISTICS if name in self.operands))
             self._scores()
             self._weights()
             if of_values is not None:
@@ -218,40 +217,32 @@ class AttentionEmitter:
         if self.parts is not None:
             self.parts.give_nothing(self.nodes["attention_query_parts"])
 
-    def _statistic(self, part: Part, name: str) -> str:
+    def _statistic(self, part: Part, operand: Node) -> str:
         """A number per query."""
-        operand = self.operands[name]
         return part.of_columns(operand) if self.tiles.problem.by_keys else part.of_row(operand)
 
     def _weights(self) -> None:
         """Replaces the scores `s` by weights, which are 0 beyond the last column."""
-        for part in self.tiles.parts():
+        statistic = self.operands["logsumexp"]
+        for part in self.tiles.parts(statistic):
             name = part.of("s")
-            difference = f"{name} - {self._statistic(part, 'logsumexp')}"
+            difference = f"{name} - {self._statistic(part, statistic)}"
             self.tiles.line(f"{name} = {self._exp(difference)};")
             if part.beyond:
-                self.tiles.line(f"{name} = mix({name}, vec4(0), {part.beyond});")
+                self.tiles.line(f"{name} = mix({name}, {part.filled('0.0')}, {part.beyond});")
 
     def _score_gradient(self, of_rows: str, of_columns: str) -> None:
         """The tile `g`: the scores' cotangents, times the scale of the product of query and key."""
-        tiles = self.tiles
+        tiles, statistic = self.tiles, self.operands["delta"]
         tiles.product("g", self.operands[of_rows], self.operands[of_columns])
-        for part in tiles.parts():
+        for part in tiles.parts(statistic):
             name, scale = part.of("g"), literal(self.attrs["scale"], float32)
-            delta = self._statistic(part, "delta")
+            delta = self._statistic(part, statistic)
             tiles.line(f"{name} = {scale} * {part.of('s')} * ({name} - {delta});")
             for visible in self._visible(part):
-                tiles.line(f"{name} = mix(vec4(0), {name}, {visible});")
+                tiles.line(f"{name} = mix({part.filled('0.0')}, {name}, {visible});")
             if part.beyond:
-                tiles.line(f"{name} = mix({name}, vec4(0), {part.beyond});")
-
-
-def _folded(function: str, texts: Sequence[str]) -> str:
-    """The texts joined in pairs, then pairs of pairs."""
-    if len(texts) == 1:
-        return texts[0]
-    half = len(texts) // 2
-    return f"{function}({_folded(function, texts[:half])}, {_folded(function, texts[half:])})"
+                tiles.line(f"{name} = mix({name}, {part.filled('0.0')}, {part.beyond});")
 
 
 def emit_attention(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.glsl.body import LANE, is_multiple, quotient_exact, widened
-from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, open_body
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
@@ -121,7 +121,7 @@ class Tiles(ABC):
 
     @abstractmethod
     def folded(self, join: str, names: Sequence[str]) -> None:
-        """Joins variables, one per row, with those of the other invocations that have parts of these rows."""
+        """Joins variables, `row_names`, with those of the other invocations that have parts of these rows."""
 
     @abstractmethod
     def close(self) -> Launch:
@@ -139,11 +139,34 @@ class Tiles(ABC):
             self.body.scopes[0].lines.append(f"int {self._ends[value]} = {self.body.parameters.unknown(value)};")
         return self._ends[value]
 
-    def parts(self) -> Iterator[Part]:
-        """The vectors of a tile, row by row."""
+    def rows(self) -> Iterator[Row]:
+        """The rows of an invocation, for each of which statements are written."""
+        for number in range(self.height):
+            yield Row(self, number)
+
+    def row_names(self, name: str) -> list[str]:
+        """The variables of that name, which together have a number per row."""
+        return [f"{name}{row}" for row in range(self.height)]
+
+    def open_rows(self, **numbers: str) -> None:
+        """Declares variables with a number per row, each beginning at the given number."""
+        for row in range(self.height):
+            self.line(f"float {', '.join(f'{name}{row} = {number}' for name, number in numbers.items())};")
+
+    def declare_rows(self, *names: str) -> None:  # noqa: B027  # most schedules declare each where it is written first
+        """Declares variables with a number per row that statements of `rows` write first (`Row.first`)."""
+
+    def parts(self, *statistics: Node) -> Iterator[Part]:
+        """The vectors of a tile, row by row, for each of which statements are written; these use the statistics."""
         for row in range(self.height):
             for group in range(self.groups):
                 yield Part(self, row, group)
+
+    def load_statistics(self, *statistics: Node) -> None:
+        """Loads the statistics of a block's columns before its products, whose barriers keep loads in their places."""
+        for part in self.parts():
+            for statistic in statistics:
+                part.of_columns(statistic)
 
     @contextmanager
     def blocks(self, before: int | None, behind: int | None, stages: Sequence[Stage]) -> Iterator[None]:
@@ -163,9 +186,14 @@ class Tiles(ABC):
             end = "end"
         self.visited = start, end
         self.open_blocks(start, stages)
-        with self.body.block(f"for (int {BLOCK} = {start}; {BLOCK} < {end}; ++{BLOCK})", frozenset((BLOCK,))):
+        head = f"{self.loop_hint()}for (int {BLOCK} = {start}; {BLOCK} < {end}; ++{BLOCK})"
+        with self.body.block(head, frozenset((BLOCK,))):
             self.open_block()
             yield
+
+    def loop_hint(self) -> str:
+        """What is written before the loop over blocks."""
+        return ""
 
     def open_block(self) -> None:  # noqa: B027  # most schedules have nothing to do there
         """Writes the statements at the start of a block."""
@@ -231,6 +259,10 @@ class Part:
         """The vector of the tile of that name."""
         return f"{name}{self.row}_{self.group}"
 
+    def filled(self, number: str) -> str:
+        """A vector of one number."""
+        return f"vec4({number})"
+
     def score(self, operand: Node) -> str:
         """The elements of an operand with one element per score."""
         tiles = self.tiles
@@ -271,3 +303,47 @@ class Part:
         if add(tiles.first_column(self.group), VECTOR - 1).high < columns:
             return ""
         return f"greaterThanEqual({self._columns()}, ivec4({tiles.body.parameters.integer(columns)}))"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of an invocation, or its part of one."""
+
+    tiles: Tiles
+    number: int
+
+    def of(self, name: str) -> str:
+        """The row's variable of that name."""
+        return f"{name}{self.number}"
+
+    def first(self, name: str) -> str:
+        """The same where it is written for the first time."""
+        return f"float {self.of(name)}"
+
+    def vectors(self, name: str) -> list[str]:
+        """The row's part of a tile."""
+        return [f"{name}{self.number}_{group}" for group in range(self.tiles.groups)]
+
+    def greatest(self, name: str) -> str:
+        """The greatest element of the row's part of a tile."""
+        most = f"most{self.number}"
+        self.tiles.line(f"vec4 {most} = {folded_pairs('max', self.vectors(name))};")
+        return folded_pairs("max", [f"{most}.{component}" for component in COMPONENTS])
+
+    def sum(self, name: str) -> str:
+        """The sum of the row's part of a tile."""
+        sums = f"sums{self.number}"
+        self.tiles.line(f"vec4 {sums} = {' + '.join(self.vectors(name))};")
+        return f"(({sums}.x + {sums}.y) + ({sums}.z + {sums}.w))"
+
+
+def folded_pairs(function: str, texts: Sequence[str]) -> str:
+    """The texts joined in pairs, then pairs of pairs."""
+    if len(texts) == 1:
+        return texts[0]
+    half = len(texts) // 2
+    return f"{function}({folded_pairs(function, texts[:half])}, {folded_pairs(function, texts[half:])})"
+
+
+def joined(join: str, left: str, right: str) -> str:
+    return f"{left} + {right}" if join == "+" else f"{join}({left}, {right})"

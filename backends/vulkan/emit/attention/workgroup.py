@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.emit.attention.registers import RegisterTiles
 from lavax.backends.vulkan.emit.attention.staging import Staging, stagings
-from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile
+from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile, joined
 from lavax.backends.vulkan.emit.attention.workgroup_shape import GIVEN_HEIGHT, WorkgroupShape
 from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
@@ -62,7 +62,7 @@ class WorkgroupTiles(RegisterTiles):
         across, distance = self.shape.across, 1
         while distance < min(across, self.subgroup):
             for name in names:
-                self.line(f"{name} = {_joined(join, name, f'subgroupShuffleXor({name}, {distance}u)')};")
+                self.line(f"{name} = {joined(join, name, f'subgroupShuffleXor({name}, {distance}u)')};")
             distance *= 2
         if self.subgroup < across:
             self._exchange(join, names)
@@ -79,7 +79,7 @@ class WorkgroupTiles(RegisterTiles):
             at = f"({row * self.shape.down} + line) * {parts}"
             self.line(f"{name} = exchanged[{at}];")
             for part in range(1, parts):
-                self.line(f"{name} = {_joined(join, name, f'exchanged[{at} + {part}]')};")
+                self.line(f"{name} = {joined(join, name, f'exchanged[{at} + {part}]')};")
 
     # -- from memory to shared memory ---------------------------------------------------------------------------------
 
@@ -355,7 +355,3 @@ class WorkgroupTiles(RegisterTiles):
         lines, local = self.body.scopes[0].lines, (shape.local, 1)
         shader = assemble(ShaderText(self.body.uses, lines, local, declarations, self.subgroup, shuffles=True))
         return Launch(shader, tuple(self.body.parameters.words), grid(self.count))
-
-
-def _joined(join: str, left: str, right: str) -> str:
-    return f"{left} + {right}" if join == "+" else f"{join}({left}, {right})"

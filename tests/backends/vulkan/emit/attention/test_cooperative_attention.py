@@ -17,6 +17,7 @@ from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.emit.attention import cooperative_shape
 from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape
+from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU, DeviceProfile, MatrixShape
 from lavax.ir import Graph, interpret
 from lavax.ir.ops.attention import OPERANDS
@@ -28,14 +29,20 @@ from tests.backends.vulkan.run.execution import backend, run
 RANDOM = np.random.default_rng(0)
 MATRICES = tuple(MatrixShape(dtype, 16, 16, 16) for dtype in ("bf16", "f16"))
 WITH_MATRICES = replace(GENERIC_GPU, matrices=MATRICES, float16=True, storage_16bit=True, memory_model=True)
-SMALL = tuple(MatrixShape(dtype, 8, 8, 8) for dtype in ("bf16", "f16"))
+SQUARE, FLAT = (tuple(MatrixShape(dtype, m, 8, 8) for dtype in ("bf16", "f16")) for m in (8, 2))
 
 
-def gradients_of(dtype: Any, queries: int, keys: int, head: int, is_causal: bool) -> Graph:
+def gradients_of(
+    dtype: Any, queries: int, keys: int, head: int, is_causal: bool, *, is_biased: bool = False
+) -> Graph:
     """Attention of two heads that share one of keys, and its gradients in the middle of a graph."""
 
     def attend(query: Any, key: Any, value: Any) -> Any:
-        return nn.dot_product_attention(query, key, value, is_causal=is_causal)
+        if not is_biased:
+            return nn.dot_product_attention(query, key, value, is_causal=is_causal)
+        places = lnp.arange(queries)[:, None] - lnp.arange(keys)
+        bias, mask = lnp.sin(places.astype("float32")), places % 5 != 3
+        return nn.dot_product_attention(query, key, value, bias=bias, mask=mask, is_causal=is_causal)
 
     def loss(query: Any, key: Any, value: Any, weights: Any) -> Any:
         return lnp.sum((attend(query, key, value) * weights).astype("float32"))
@@ -118,22 +125,30 @@ def test_shapes_fit_the_device(lanes: int, memory: int) -> None:
             assert memory < 32 << 10
 
 
-@pytest.fixture
-def emulating(monkeypatch: pytest.MonkeyPatch) -> Iterator[VulkanBackend]:
-    """The device at hand, each of whose lanes emulates matrices of 8 × 8 whole."""
+@pytest.fixture(
+    params=[(SQUARE, False), (SQUARE, True), (FLAT, False)],
+    ids=["through shared memory", "converted", "of two rows"],
+)
+def emulating(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[VulkanBackend]:
+    """The device at hand, each of whose lanes emulates small matrices whole; with and without conversions."""
+    matrices, converts = request.param
     own = backend().profile
     if own.subgroup_size % 8:
         pytest.skip("no subgroups for matrices of eight rows here")
     monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
-    monkeypatch.setattr(cooperative_shape, "_SHAPES", ((2, own.subgroup_size),))
-    yield with_profile(replace(own, kind="gpu", matrices=SMALL))
+    columns = EIGHT * max(own.subgroup_size // matrices[0].m, 1)
+    monkeypatch.setattr(cooperative_shape, "_SHAPES", ((max(2, columns // own.subgroup_size), columns),))
+    yield with_profile(replace(own, kind="gpu", matrices=matrices, converts_matrices=converts))
 
 
-@pytest.mark.parametrize("dtype, queries, keys, is_causal", [("bfloat16", 19, 19, True), ("float16", 17, 9, False)])
+@pytest.mark.parametrize(
+    "dtype, queries, keys, is_causal, is_biased",
+    [("bfloat16", 19, 19, True, False), ("float16", 17, 9, False, False), ("float16", 9, 21, False, True)],
+)
 def test_matrices_give_attention_and_its_gradients(
-    emulating: VulkanBackend, dtype: str, queries: int, keys: int, is_causal: bool
+    emulating: VulkanBackend, dtype: str, queries: int, keys: int, is_causal: bool, is_biased: bool
 ) -> None:
-    graph = gradients_of(dtype, queries, keys, 8, is_causal)
+    graph = gradients_of(dtype, queries, keys, 8, is_causal, is_biased=is_biased)
     assert all(isinstance(schedule, CooperativeShape) for schedule in schedules(graph, emulating))
     held = graph.inputs[0].dtype
     arrays = [held.rounded(RANDOM.standard_normal(node.shape, np.float32)) for node in graph.inputs]

@@ -1,0 +1,86 @@
+"""The elements that a lane has of a tile of matrices.
+
+Only the device knows which these are. But all matrices of one shape have their elements in the same places, and so have
+three whose elements say where they are: `down` and `over` hold an element's row and column within its matrix, `ahead`
+the second minus the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lavax.backends.vulkan.emit.attention.tiles import Part, Row, folded_pairs
+from lavax.ir.graph import Node
+from lavax.passes.kernels.index import Index, add, clamp, linear, variable
+
+if TYPE_CHECKING:
+    from lavax.backends.vulkan.emit.attention.cooperative import CooperativeTiles
+
+# An element's number within a lane's part of a matrix, and its row and column as integers.
+ELEMENT, BELOW, BESIDE = "e", "below", "beside"
+
+
+@dataclass(frozen=True)
+class ElementRow(Row):
+    """An element of each matrix of a tile: part of a row."""
+
+    tiles: CooperativeTiles
+
+    def of(self, name: str) -> str:
+        return f"{name}[{ELEMENT}]"
+
+    def first(self, name: str) -> str:
+        return self.of(name)
+
+    def vectors(self, name: str) -> list[str]:
+        return [self.of(matrix) for matrix in self.tiles.tile_matrices(name)]
+
+    def greatest(self, name: str) -> str:
+        return folded_pairs("max", self.vectors(name))
+
+    def sum(self, name: str) -> str:
+        return f"({' + '.join(self.vectors(name))})"
+
+
+@dataclass(frozen=True)
+class ElementPart(Part):
+    """An element of a matrix of a tile; `group` is the matrix's number."""
+
+    tiles: CooperativeTiles
+
+    def of(self, name: str) -> str:
+        return f"{name}{self.group}[{ELEMENT}]"
+
+    def filled(self, number: str) -> str:
+        return number
+
+    def score(self, operand: Node) -> str:
+        tiles, shape = self.tiles, self.tiles.shape.shape
+        row = tiles.inside(linear([(tiles.first_row, 1), (variable(BELOW, shape.m), 1)]))
+        column = linear([(tiles.first_column(self.group), 1), (variable(BESIDE, shape.n), 1)])
+        column = clamp(column, 0, tiles.problem.columns - 1)
+        at = (column, row) if tiles.problem.by_keys else (row, column)
+        return tiles.body.value(operand, (*tiles.batch, *at)).text
+
+    def _compared(self, of_keys: str, of_queries: str, distance: int) -> str:
+        tiles, by_keys = self.tiles, self.tiles.problem.by_keys
+        compare = _OPERATORS[of_queries if by_keys else of_keys]
+        bound = add(tiles.first_row, -distance if by_keys else distance)
+        return f"ahead[{ELEMENT}] {compare} {self._from_column(bound)}"
+
+    @property
+    def beyond(self) -> str:
+        tiles = self.tiles
+        last = add(tiles.first_column(self.group), tiles.shape.shape.n - 1)
+        if last.high < tiles.problem.columns:
+            return ""
+        end = linear([], tiles.problem.columns)
+        return f"over[{ELEMENT}] >= {self._from_column(end)}"
+
+    def _from_column(self, place: Index) -> str:
+        """A place relative to the matrix's first column; exact, because float32 holds such numbers."""
+        return f"float({self.tiles.body.index(linear([(place, 1), (self.tiles.first_column(self.group), -1)]))})"
+
+
+_OPERATORS = {"greaterThanEqual": ">=", "lessThanEqual": "<="}
