@@ -1,4 +1,9 @@
 """What jax.lax has, by its names: strict where that is strict, and thin over lavax.numpy and lavax.nn."""
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from lavax.lax.barriers import optimization_barrier, stop_gradient
 from lavax.lax.collectives import (
     all_gather,
@@ -223,7 +228,11 @@ from lavax.lax.windows import (
     reduce_window_shape_tuple,
 )
 
+if TYPE_CHECKING:
+    from lavax.lax import linalg
+
 __all__ = [
+    "linalg",
     "fft",
     "complex",
     "FftType",
@@ -423,3 +432,9 @@ __all__ = [
     "while_loop",
     "zeta",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "linalg":  # which stands on the functions above
+        return importlib.import_module("lavax.lax.linalg")
+    raise AttributeError(f"module 'lavax.lax' has no attribute {name!r}")

@@ -172,22 +172,17 @@ div = _nary("div", _quotient, FIELDS)
 eq = _nary("eq", lnp.equal, ANY)
 ge = _nary("ge", lnp.greater_equal, ALL)
 gt = _nary("gt", lnp.greater, ALL)
-igamma = _nary("igamma", special.gammainc, FLOATS)
-igammac = _nary("igammac", special.gammaincc, FLOATS)
 le = _nary("le", lnp.less_equal, ALL)
 lt = _nary("lt", lnp.less, ALL)
 max = _nary("max", lnp.maximum, ALL)
 min = _nary("min", lnp.minimum, ALL)
 mulhi = _nary("mulhi", _high_product, INTEGERS)
 ne = _nary("ne", lnp.not_equal, ANY)
-nextafter = _nary("nextafter", lnp.nextafter, FLOATS)
-polygamma = _nary("polygamma", special.polygamma, FLOATS)
 rem = _nary("rem", lnp.fmod)
 shift_left = _nary("shift_left", lnp.left_shift, INTEGERS)
 shift_right_arithmetic = _nary("shift_right_arithmetic", _arithmetic_shift, INTEGERS)
 shift_right_logical = _nary("shift_right_logical", _logical_shift, INTEGERS)
 sub = _nary("sub", lnp.subtract, FIELDS)
-zeta = _nary("zeta", special.zeta, FLOATS)
 betainc = _nary("betainc", special.betainc, FLOATS, 3)
 
 
@@ -250,6 +245,31 @@ def clz(x: ArrayLike) -> Value:
         if step < bits:
             filled = filled | lnp.right_shift(filled, step)
     return lnp.astype(bits - lnp.astype(lnp.bitwise_count(filled), lnp.int32), value.dtype)
+
+
+def igamma(a: ArrayLike, x: ArrayLike) -> Value:
+    """The lower incomplete gamma function, regularized. Operands have one shape and dtype, or are scalars."""
+    return special.gammainc(*_together("igamma", FLOATS, a, x))
+
+
+def igammac(a: ArrayLike, x: ArrayLike) -> Value:
+    """The upper incomplete gamma function, regularized. Operands have one shape and dtype, or are scalars."""
+    return special.gammaincc(*_together("igammac", FLOATS, a, x))
+
+
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Value:
+    """The next float after `x1` on the way to `x2`. Operands have one shape and dtype, or are scalars."""
+    return lnp.nextafter(*_together("nextafter", FLOATS, x1, x2))
+
+
+def polygamma(m: ArrayLike, x: ArrayLike) -> Value:
+    """The derivative number `m` of `digamma`. Operands have one shape and dtype, or are scalars."""
+    return special.polygamma(*_together("polygamma", FLOATS, m, x))
+
+
+def zeta(x: ArrayLike, q: ArrayLike) -> Value:
+    """Hurwitz's zeta function. Operands have one shape and dtype, or are scalars."""
+    return special.zeta(*_together("zeta", FLOATS, x, q))
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Value:

@@ -51,13 +51,13 @@ class SVDResult(NamedTuple):
     Vh: Value
 
 
-def cholesky(x: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = True) -> Value:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Value:
     """The lower triangle L with L·Lᴴ = x for Hermitian positive definite matrices [..., n, n]; with `upper`, Lᴴ.
 
-    With `symmetrize_input` the Hermitian part of `x` is used, else its lower triangle (with `upper`, its upper one).
+    With `symmetrize_input` the Hermitian part of `a` is used, else its lower triangle (with `upper`, its upper one).
     A matrix that is not positive definite gives NaN. Raises ShapeError for matrices that are not square.
     """
-    value = square_matrices("cholesky", x)
+    value = square_matrices("cholesky", a)
     if is_empty(value):
         return own(value)
     given = symmetric_part(value) if symmetrize_input else (adjoint(value) if upper else value)
@@ -68,7 +68,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False, symmetrize_input: bool = T
     return adjoint(factor) if upper else factor
 
 
-def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult | Value:
+def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Value:
     """Orthonormal columns Q and an upper triangle R with Q·R = x, for matrices [..., m, n].
 
     With k = min(m, n), `mode` "reduced" returns Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
@@ -78,7 +78,7 @@ def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult | Value:
     """
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
-    value = matrices("qr", x)
+    value = matrices("qr", a)
     rows, columns = value.shape[-2:]
     if is_empty(value):
         result = _qr_of_nothing(value, rows if mode == "complete" else 0)
@@ -116,16 +116,16 @@ def _beside(left: Value, right: Value) -> Value:
     return bind("concatenate", left, right, axis=left.ndim - 1)
 
 
-def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues [..., n], rising, and orthonormal eigenvectors, the columns of [..., n, n].
 
     The matrices are symmetric, or Hermitian: those of complex numbers are decomposed on the host, by NumPy.
-    `UPLO`, "L" or "U", chooses the triangle that is read; without it the symmetric part of `x` is used, or with
+    `UPLO`, "L" or "U", chooses the triangle that is read; without it the symmetric part of `a` is used, or with
     `symmetrize_input=False` the lower triangle. In each vector the component of largest magnitude is positive.
     Gradients of the vectors are defined if the eigenvalues differ. Raises ShapeError for matrices that are not square,
     ValueError for another `UPLO`.
     """
-    value = _one_triangle("eigh", x, UPLO, symmetrize_input)
+    value = _one_triangle("eigh", a, UPLO, symmetrize_input)
     if is_empty(value):
         return EighResult(zeros(value.shape[:-1], dtype=real(value).dtype), value)
     if value.type.dtype.is_complex:
@@ -134,12 +134,12 @@ def eigh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = T
     return EighResult(parts["values"], matrix_transpose(parts["vectors"]))
 
 
-def eigvalsh(x: ArrayLike, /, UPLO: str | None = None, *, symmetrize_input: bool = True) -> Value:
+def eigvalsh(a: ArrayLike, UPLO: str | None = None, *, symmetrize_input: bool = True) -> Value:
     """The eigenvalues of `eigh`, [..., n]; their gradient is defined for equal ones too.
 
     Raises the errors of `eigh`.
     """
-    value = _one_triangle("eigvalsh", x, UPLO, symmetrize_input)
+    value = _one_triangle("eigvalsh", a, UPLO, symmetrize_input)
     if is_empty(value):
         return zeros(value.shape[:-1], dtype=real(value).dtype)
     if value.type.dtype.is_complex:  # each eigenvalue twice
@@ -161,20 +161,27 @@ def _one_triangle(name: str, x: ArrayLike, triangle: str | None, symmetrize: boo
 
 
 def svd(
-    x: ArrayLike, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
 ) -> SVDResult | Value:
     """Singular values S [..., k], falling, k = min(m, n), and orthonormal vectors with U·diag(S)·Vh = x [..., m, n].
 
     U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; if m and n differ,
     only the latter have gradients, and only if the singular values differ. With `compute_uv=False` S alone. With
-    `hermitian` the matrices are taken to be so, and S are magnitudes of eigenvalues. Raises ShapeError for fewer than
-    two axes. Complex matrices are decomposed on the host, by NumPy.
+    `hermitian` the matrices are taken to be so, and S are magnitudes of eigenvalues. `subset_by_index` [start, end)
+    chooses some singular values and their vectors. Raises ShapeError for fewer than two axes, ValueError for
+    `subset_by_index` with `full_matrices` and vectors. Complex matrices are decomposed on the host, by NumPy.
     """
+    if subset_by_index is not None:
+        return _some_of_svd(a, full_matrices, compute_uv, hermitian, slice(*subset_by_index))
     if hermitian:
-        return _svd_of_hermitian(x, compute_uv)
+        return _svd_of_hermitian(a, compute_uv)
     if not compute_uv:
-        return svdvals(x)
-    value = matrices("svd", x)
+        return svdvals(a)
+    value = matrices("svd", a)
     rows, columns = value.shape[-2:]
     if is_empty(value):
         return _svd_of_nothing(value, full_matrices)
@@ -189,6 +196,17 @@ def svd(
     if wide:
         left, right = matrix_transpose(right), matrix_transpose(left)
     return SVDResult(left, parts["values"], right)
+
+
+def _some_of_svd(
+    x: ArrayLike, full_matrices: bool, compute_uv: bool, hermitian: bool, chosen: slice
+) -> SVDResult | Value:
+    if full_matrices and compute_uv and matrices("svd", x).shape[-2] != matrices("svd", x).shape[-1]:
+        raise ValueError("svd: subset_by_index has no full matrices: give full_matrices=False")
+    found = svd(x, False, compute_uv, hermitian)
+    if isinstance(found, Value):
+        return found[..., chosen]
+    return SVDResult(found.U[..., chosen], found.S[..., chosen], found.Vh[..., chosen, :])
 
 
 def _svd_of_hermitian(x: ArrayLike, compute_uv: bool) -> SVDResult | Value:
@@ -209,7 +227,7 @@ def _svd_of_nothing(value: Value, full_matrices: bool) -> SVDResult:
     return SVDResult(u, zeros((*stack, 0), dtype=real(value).dtype), v)
 
 
-def svdvals(x: ArrayLike, /) -> Value:
+def svdvals(x: ArrayLike) -> Value:
     """The singular values of matrices [..., m, n], falling, [..., min(m, n)].
 
     Their gradient is defined for equal ones too. Raises ShapeError for fewer than two axes.

@@ -60,6 +60,11 @@ def _real(part: np.ndarray) -> Any:
     return np.where(array.imag == 0, array.real, np.nan)
 
 
+def scipy_lapack(function: str) -> Any:
+    """SciPy's module of LAPACK's routines, for `function`. Raises ImportError, which says what to install."""
+    return scipy_linalg(function).lapack
+
+
 def scipy_linalg(function: str) -> Any:
     """SciPy's module of linear algebra, for `function`. Raises ImportError, which says what to install."""
     try:

@@ -35,33 +35,38 @@ def _limit(values: Value, relative: ArrayLike) -> Value:
     return multiply(max_over(values, -1, keepdims=True), relative)
 
 
-def pinv(x: ArrayLike, /, rtol: ArrayLike | None = None, hermitian: bool = False) -> Value:
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
+) -> Value:
     """The pseudoinverses [..., n, m] of matrices [..., m, n].
 
     Singular values of at most `rtol` times the largest count as zero: by default max(m, n) times the
-    dtype's epsilon. With `hermitian` the matrices are taken to be so. The gradient is that of matrices of constant rank
-    (Golub and Pereyra 1973). Raises ShapeError for fewer than two axes.
+    dtype's epsilon. `rcond` is another name of `rtol`. With `hermitian` the matrices are taken to be so. The gradient
+    is that of matrices of constant rank (Golub and Pereyra 1973). Raises ShapeError for fewer than two axes, ValueError
+    if both `rtol` and `rcond` are given.
     """
-    value = matrices("pinv", x)
+    if rtol is not None and rcond is not None:
+        raise ValueError("pinv: give rtol or rcond, which mean the same, not both")
+    value = matrices("pinv", a)
     if is_empty(value):
         return adjoint(value)
-    relative = _relative(value, rtol)
+    relative = _relative(value, rcond if rtol is None else rtol)
 
     @custom_jvp
-    def inverse(a: Value) -> Value:
-        left, values, right = svd(a, full_matrices=False, hermitian=hermitian)
+    def inverse(matrix: Value) -> Value:
+        left, values, right = svd(matrix, full_matrices=False, hermitian=hermitian)
         kept = greater(values, _limit(values, relative))
         inverses = where(kept, divide(1.0, where(kept, values, 1.0)), 0.0)
         return matmul(multiply(adjoint(right), expand_dims(inverses, -2)), adjoint(left))
 
     @inverse.defjvp
     def tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Value, Value]:
-        (a,), (da,) = primals, tangents
-        p = inverse(a)
-        turned = adjoint(da)
-        outside = subtract(turned, matmul(turned, matmul(a, p)))
-        inside = subtract(turned, matmul(matmul(p, a), turned))
-        within = matmul(matmul(p, da), p)
+        (matrix,), (direction,) = primals, tangents
+        p = inverse(matrix)
+        turned = adjoint(direction)
+        outside = subtract(turned, matmul(turned, matmul(matrix, p)))
+        inside = subtract(turned, matmul(matmul(p, matrix), turned))
+        within = matmul(matmul(p, direction), p)
         first = matmul(matmul(p, adjoint(p)), outside)
         second = matmul(matmul(inside, adjoint(p)), p)
         return p, subtract(add(first, second), within)
@@ -71,8 +76,7 @@ def pinv(x: ArrayLike, /, rtol: ArrayLike | None = None, hermitian: bool = False
 
 
 def matrix_rank(
-    x: ArrayLike,
-    /,
+    M: ArrayLike,
     tol: ArrayLike | None = None,
     hermitian: bool = False,
     *,
@@ -85,7 +89,7 @@ def matrix_rank(
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")
-    value = matrices("matrix_rank", x)
+    value = matrices("matrix_rank", M)
     values = abs(eigvalsh(value)) if hermitian else svdvals(value)
     if is_empty(value):
         return count_nonzero(values, -1)
@@ -96,7 +100,7 @@ def matrix_rank(
 
 
 def lstsq(
-    a: ArrayLike, b: ArrayLike, /, rcond: float | None = None, *, numpy_resid: bool = False
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Value, Value, Value, Value]:
     """The shortest x that minimizes ‖a·x - b‖, for one matrix `a` [m, n] and `b` [m] or [m, k].
 
@@ -120,17 +124,15 @@ def lstsq(
     return found, squares, rank, svdvals(matrix)
 
 
-def matrix_power(x: ArrayLike, n: int, /) -> Value:
+def matrix_power(a: ArrayLike, n: int) -> Value:
     """The `n`-th powers of matrices [..., m, m]; powers of the inverse for negative n.
 
-    Those of integers are integers if n is not negative. Raises ShapeError for matrices that are not square, TypeError
-    for an `n` that is not an integer.
+    Those of integers and of truth values keep their dtype if n is not negative. Raises ShapeError for matrices that are
+    not square, TypeError for an `n` that is not an integer.
     """
     exponent = whole_number("n", n)
-    value = square_matrices("matrix_power", x)
-    given = with_weak(as_value(x), False)
-    if exponent >= 0 and given.type.dtype.kind != "bool":
-        value = given
+    floats = square_matrices("matrix_power", a)
+    value = with_weak(as_value(a), False) if exponent >= 0 else floats
     if exponent < 0:
         value, exponent = inv(value), -exponent
     result: Value | None = None

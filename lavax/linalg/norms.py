@@ -50,7 +50,7 @@ def _wide(value: Value) -> Value:
 
 
 @one_program("axis", "keepdims", "ord")
-def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Value:
+def vector_norm(x: ArrayLike, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Value:
     """(Σ |x|^ord)^(1/ord) over `axis` (None: all axes). `ord` is 2 by default.
 
     inf is the largest magnitude, -inf the smallest, 0 the number of elements that are not zero. The gradient of the
@@ -92,7 +92,7 @@ _OF_MATRICES: dict[Order, Callable[[Value], Value]] = {
 
 
 @one_program("keepdims", "ord")
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Value:
+def matrix_norm(x: ArrayLike, *, keepdims: bool = False, ord: Order = "fro") -> Value:
     """The norm of matrices [..., m, n].
 
     "fro" is the root of the sum of squares, "nuc" the sum of singular values, 1 and inf the largest sum of magnitudes
@@ -129,7 +129,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
 
 
 @one_program("p")
-def cond(x: ArrayLike, /, p: Order = None) -> Value:
+def cond(x: ArrayLike, p: Order = None) -> Value:
     """Condition numbers of matrices [..., m, n]: the largest singular value over the smallest.
 
     With `p` -2 the inverse of that; with another `p` norm(x, p)·norm(x⁻¹, p) for square matrices. Infinity for singular

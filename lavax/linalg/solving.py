@@ -53,7 +53,7 @@ def _without_column(x: Value, is_vector: bool) -> Value:
     return reshaped(x, x.shape[:-1]) if is_vector else x
 
 
-def solve(a: ArrayLike, b: ArrayLike, /) -> Value:
+def solve(a: ArrayLike, b: ArrayLike) -> Value:
     """x of a·x = b, for matrices `a` [..., n, n] and right sides `b` [..., n, k] or one vector [n]; batches broadcast.
 
     By elimination with partial pivoting. A singular matrix gives infinities or NaN. Raises ShapeError if the shapes
@@ -68,12 +68,12 @@ def solve(a: ArrayLike, b: ArrayLike, /) -> Value:
     return _without_column(bind("linear_solve", matrix, factored, right, transposed=False), is_vector)
 
 
-def inv(x: ArrayLike, /) -> Value:
+def inv(a: ArrayLike) -> Value:
     """The inverses of matrices [..., n, n]. A singular one gives infinities or NaN.
 
     Raises ShapeError for matrices that are not square.
     """
-    value = square_matrices("inv", x)
+    value = square_matrices("inv", a)
     return value if is_empty(value) else solve(value, unit_matrices(value, value.shape[-1]))
 
 
@@ -117,12 +117,12 @@ def _complex_triangular(
     return solved(triangle, right)
 
 
-def det(x: ArrayLike, /) -> Value:
+def det(a: ArrayLike) -> Value:
     """The determinants [...] of matrices [..., n, n]; the gradient is that of regular matrices.
 
     Raises ShapeError for matrices that are not square.
     """
-    value = square_matrices("det", x)
+    value = square_matrices("det", a)
     if is_empty(value):
         return ones(value.shape[:-2], dtype=value.dtype)
     if value.type.dtype.is_complex:
@@ -132,12 +132,15 @@ def det(x: ArrayLike, /) -> Value:
     return multiply(prod(diagonal(parts["factors"], 0, -2, -1), -1), reshaped(parts["parity"], value.shape[:-2]))
 
 
-def slogdet(x: ArrayLike, /) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign and the logarithm of the magnitude of the determinants of matrices [..., n, n], each [...].
 
-    A singular matrix has 0 and minus infinity. Raises ShapeError for matrices that are not square.
+    A singular matrix has 0 and minus infinity. `method`, "lu" or "qr", changes nothing: it is by elimination. Raises
+    ShapeError for matrices that are not square, ValueError for another `method`.
     """
-    value = square_matrices("slogdet", x)
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"slogdet: method must be 'lu' or 'qr', got {method!r}")
+    value = square_matrices("slogdet", a)
     if is_empty(value):
         shape = value.shape[:-2]
         return SlogdetResult(ones(shape, dtype=value.dtype), zeros(shape, dtype=real(value).dtype))

@@ -15,6 +15,7 @@ from lavax.scipy.linalg.decompositions import (
     qr_multiply,
     svd,
 )
+from lavax.scipy.linalg.functions_of_eigenvalues import funm, rsf2csf
 from lavax.scipy.linalg.matrix_functions import expm, expm_frechet, hessenberg, schur, solve_sylvester, sqrtm
 from lavax.scipy.linalg.solving import cho_solve, det, inv, lu_solve, solve, solve_triangular
 from lavax.scipy.linalg.special_matrices import (
@@ -52,6 +53,7 @@ __all__ = [
     "expm_frechet",
     "fiedler",
     "fiedler_companion",
+    "funm",
     "hadamard",
     "hankel",
     "helmert",
@@ -68,6 +70,7 @@ __all__ = [
     "polar",
     "qr",
     "qr_multiply",
+    "rsf2csf",
     "schur",
     "solve",
     "solve_sylvester",

@@ -10,6 +10,7 @@ import lavax.numpy as lnp
 from lavax import linalg
 from lavax.linalg.complex_elimination import complex_factors
 from lavax.linalg.complex_matrices import adjoint, eliminated
+from lavax.linalg.host_routines import on_host, scipy_linalg
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -36,7 +37,7 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
-def _factored(value: Value) -> tuple[Value, Value]:
+def factored(value: Value) -> tuple[Value, Value]:
     """L and U packed into the shape of `value` [..., m, n], and the rows of `value` in their order: a[order] = L·U."""
     m, n = value.shape[-2:]
     if m == n and value.type.dtype.is_complex:
@@ -47,7 +48,7 @@ def _factored(value: Value) -> tuple[Value, Value]:
         return parts["factors"], lnp.astype(parts["permutation"], "int32")
     if m > n:
         return _factored_tall(value)
-    factors, order = _factored(value[..., :, :m])
+    factors, order = factored(value[..., :, :m])
     rest = lnp.take_along_axis(value[..., :, m:], order[..., None], axis=-2)
     solved = linalg.solve_triangular(factors, rest, lower=True, unit_diagonal=True)
     return lnp.concatenate([factors, solved], axis=-1), order
@@ -60,7 +61,7 @@ def _factored_tall(value: Value) -> tuple[Value, Value]:
     found = eliminated(fixed)[1] if value.type.dtype.is_complex else Parts("lu", fixed)["permutation"]
     order = lnp.astype(found, "int32")
     rows = lnp.take_along_axis(value, order[..., None], axis=-2)
-    above, _ = _factored(rows[..., :n, :])
+    above, _ = factored(rows[..., :n, :])
     below = linalg.solve_triangular(above, lnp.matrix_transpose(rows[..., n:, :]), trans=1)
     return lnp.concatenate([above, lnp.matrix_transpose(below)], axis=-2), order
 
@@ -81,7 +82,7 @@ def lu(
     ShapeError for fewer than two axes.
     """
     value = matrices("lu", a)
-    factors, order = _factored(value)
+    factors, order = factored(value)
     lower, upper = _triangles(factors)
     rows = lnp.arange(value.shape[-2])
     places = lnp.astype(rows[:, None] == order[..., None, :], lnp.real(value).dtype)
@@ -103,16 +104,19 @@ def _swaps(order: Value, count: int) -> Value:
     return found
 
 
+def swaps_of(order: Value, count: int) -> Value:
+    """Permutations [..., m] as their first `count` swaps, [..., count]."""
+    swaps = vmap(lambda row: _swaps(row, count))(lnp.reshape(order, (-1, order.shape[-1])))
+    return lnp.reshape(swaps, (*order.shape[:-1], count))
+
+
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Value, Value]:
     """L and U packed into one matrix [..., m, n], and pivots: row i was swapped with row pivots[i], as in LAPACK.
 
     Raises ShapeError for fewer than two axes.
     """
-    value = matrices("lu_factor", a)
-    factors, order = _factored(value)
-    m, count = order.shape[-1], min(value.shape[-2:])
-    swaps = vmap(lambda row: _swaps(row, count))(lnp.reshape(order, (-1, m)))
-    return factors, lnp.reshape(swaps, (*order.shape[:-1], count))
+    factors, order = factored(matrices("lu_factor", a))
+    return factors, swaps_of(order, min(factors.shape[-2:]))
 
 
 def eigh(
@@ -194,15 +198,27 @@ def qr(
     """Orthonormal Q and triangular R with Q·R = a [..., m, n].
 
     `mode` "full" gives Q [..., m, m] and R [..., m, n], "economic" Q [..., m, k] and R [..., k, n], k = min(m, n), "r"
-    only R of "full", in a tuple. Raises ValueError for another mode, and for `pivoting`, which is not supported.
+    only R of "full", in a tuple. With `pivoting` Q·R = a[:, order], the diagonal of R falls in size, and `order`
+    [..., n] is a further result; it is found on the host by SciPy, and has no derivative. Raises ValueError for another
+    mode.
     """
     if mode not in ("full", "r", "economic"):
         raise ValueError(f"scipy.linalg.qr: mode must be 'full', 'r' or 'economic', got {mode!r}")
-    if pivoting:
-        raise ValueError("scipy.linalg.qr: pivoting is not supported; without it, leave pivoting=False")
-    found = linalg.qr(a, mode="reduced" if mode == "economic" else "complete")
+    value = matrices("qr", a)
+    order = (_order_of_columns(value),) if pivoting else ()
+    for places in order:
+        value = lnp.take_along_axis(value, places[..., None, :], axis=-1)
+    found = linalg.qr(value, mode="reduced" if mode == "economic" else "complete")
     assert isinstance(found, tuple)
-    return (found[1],) if mode == "r" else (found[0], found[1])
+    return (found[1], *order) if mode == "r" else (found[0], found[1], *order)
+
+
+def _order_of_columns(value: Value) -> Value:
+    """The order [..., n] in which the column that is longest beside those before it comes next; int32."""
+    routine = scipy_linalg("qr").qr
+    fixed = stop_gradient(value)
+    found = on_host(lambda matrix: routine(matrix, mode="r", pivoting=True)[1:], [value.shape[-1:]], fixed)[0]
+    return lnp.astype(lnp.real(found), "int32")
 
 
 def qr_multiply(

@@ -1,0 +1,110 @@
+"""Orthogonal matrices as products of Householder's reflections 1 - τ·v·vᴴ, in LAPACK's form.
+
+Column k of a matrix holds v below the diagonal; its first component, on the diagonal, is 1 and not stored.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import lavax.numpy as lnp
+from lavax.linalg.complex_matrices import adjoint
+from lavax.linalg.host_routines import on_host, scipy_lapack
+from lavax.linalg.matrices import matrices, square_matrices
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.tracer.control_flow.fori_loop import fori_loop
+from lavax.tracer.values.value import Value
+
+
+def _reflections(name: str, a: ArrayLike, taus: ArrayLike) -> tuple[Value, Value]:
+    value, sizes = matrices(name, a), as_value(taus)
+    if sizes.ndim == 0 or sizes.shape[:-1] != value.shape[:-2] or sizes.shape[-1] > min(value.shape[-2:]):
+        given = f"{value.type} and {sizes.type}"
+        raise shape_error(f"{name} takes matrices [..., m, n] and scalars [..., k], k ≤ min(m, n), got {given}")
+    return value, lnp.astype(sizes, value.dtype)
+
+
+def _applied(value: Value, sizes: Value, matrix: Value, from_last: bool, conjugate: bool) -> Value:
+    """H₀·H₁·…·matrix (`from_last`: the last reflection is applied first), or with the others' adjoints."""
+    count, rows = sizes.shape[-1], lnp.arange(value.shape[-2])
+
+    def step(number: Any, held: Value) -> Value:
+        k = count - 1 - number if from_last else number
+        column = lnp.take(value, k, axis=-1)
+        vector = lnp.where(rows > k, column, lnp.where(rows == k, 1, 0))[..., None]
+        size = lnp.take(sizes, k, axis=-1)[..., None, None]
+        along = lnp.matmul(adjoint(vector), held)
+        change: Value = (lnp.conj(size) if conjugate else size) * vector * along
+        return lnp.subtract(held, change)
+
+    found: Value = fori_loop(0, count, step, matrix)
+    return found
+
+
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Value:
+    """The first n columns of the product of reflections, [..., m, n]: `a` [..., m, n] has their vectors, `taus`
+    [..., k] their scalars.
+
+    Raises ShapeError if the shapes do not fit.
+    """
+    value, sizes = _reflections("householder_product", a, taus)
+    start = lnp.broadcast_to(lnp.eye(value.shape[-2], value.shape[-1], dtype=value.dtype), value.shape)
+    return _applied(value, sizes, start, from_last=True, conjugate=False)
+
+
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Value:
+    """Q·c, or with `transpose` Qᴴ·c, or without `left` c·Q or c·Qᴴ: Q is the product of `householder_product`, with all
+    its columns.
+
+    Raises ShapeError if the shapes do not fit.
+    """
+    value, sizes = _reflections("ormqr", a, taus)
+    other = lnp.astype(matrices("ormqr", c), value.dtype)
+    if other.shape[-2 if left else -1] != value.shape[-2]:
+        raise shape_error(f"ormqr: Q [{value.shape[-2]}, {value.shape[-2]}] of {value.type} does not fit {other.type}")
+    if left:
+        return _applied(value, sizes, other, from_last=not transpose, conjugate=transpose)
+    return adjoint(_applied(value, sizes, adjoint(other), from_last=transpose, conjugate=not transpose))
+
+
+def _lapack(routine: str, prefix: str, *settings: Any) -> Callable[[np.ndarray], Sequence[np.ndarray]]:
+    found = getattr(scipy_lapack(f"lax.linalg.{routine}"), prefix + routine)
+
+    def run(matrix: np.ndarray) -> Sequence[np.ndarray]:
+        parts: Sequence[np.ndarray] = found(matrix, *settings)
+        return parts[:-1]  # without the status
+
+    return run
+
+
+def hessenberg(a: ArrayLike) -> tuple[Value, Value]:
+    """Matrices [..., n, n] that are zero below the first subdiagonal, with reflections there, and their scalars
+    [..., n - 1].
+
+    Computed on the host by SciPy's LAPACK, in float64; it has no derivative. Raises ShapeError for matrices that are
+    not square.
+    """
+    value = square_matrices("hessenberg", a)
+    size = value.shape[-1]
+    run = _lapack("gehrd", "z" if value.type.dtype.is_complex else "d")
+    form, sizes = on_host(run, [(size, size), (max(size - 1, 0),)], value)
+    return form, sizes
+
+
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Value, Value, Value, Value]:
+    """Symmetric matrices [..., n, n] as tridiagonal ones: the matrix with reflections, the diagonal [..., n], the next
+    one [..., n - 1], and the reflections' scalars [..., n - 1].
+
+    The triangle that `lower` says is read. Computed on the host as `hessenberg`. Raises ShapeError for matrices that
+    are not square.
+    """
+    value = square_matrices("tridiagonal", a)
+    size, is_complex = value.shape[-1], value.type.dtype.is_complex
+    run = _lapack("hetrd" if is_complex else "sytrd", "z" if is_complex else "d", int(lower))
+    beside = (max(size - 1, 0),)
+    real = (False, True, True, False) if is_complex else None
+    form, diagonal, next_one, sizes = on_host(run, [(size, size), (size,), beside, beside], value, real=real)
+    return form, diagonal, next_one, sizes
