@@ -72,10 +72,10 @@ config = Config()
 
 
 @contextmanager
-def debug_nans(enabled: bool = True) -> Iterator[None]:
+def debug_nans(new_val: bool = True) -> Iterator[None]:
     """A context in which operations that return NaN raise NaNError, as `config.update("jax_debug_nans", True)`."""
     before = runtime().refuses_nans
-    _refuse_nans(enabled)
+    _refuse_nans(new_val)
     try:
         yield
     finally:

@@ -167,6 +167,8 @@ lavax/explanation
 lavax/command_line
 lavax
 lavax/lax
+lavax/lax/linalg
+lavax/lax/linalg/__init__
 lavax/lax/__init__
 lavax/onnx/reading
 lavax/onnx/operators

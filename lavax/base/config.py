@@ -72,13 +72,13 @@ def log_all_compiles(enabled: bool) -> None:
 
 
 @contextmanager
-def log_compiles(enabled: bool = True) -> Iterator[None]:
+def log_compiles(new_val: bool = True) -> Iterator[None]:
     """A context in which every trace and every compile is logged, with its reason; with False, none is.
 
     The loggers are "lavax.trace" and "lavax.compile". They write to standard error unless the program has set up
     logging; `LAVAX_LOG_COMPILES=1` does the same for the whole process.
     """
-    token = _logs_compiles.set(enabled)
+    token = _logs_compiles.set(new_val)
     try:
         yield
     finally:
@@ -310,13 +310,13 @@ def precision_named(name: str | None) -> str:
 
 
 @contextmanager
-def default_matmul_precision(precision: str | None) -> Iterator[None]:
+def default_matmul_precision(new_val: str | None) -> Iterator[None]:
     """`matmul_precision` with JAX's names, for products and their gradients alike.
 
     "bfloat16" (also "BF16_BF16_F32") and "float16" ("F16_F16_F32") round operands. "default", "high", "highest",
     "tensorfloat32" and None are all float32 here, which is at least as precise. Raises ValueError for another name.
     """
-    chosen = precision_named(precision)
+    chosen = precision_named(new_val)
     with matmul_precision(chosen, backward=chosen):
         yield
 
@@ -351,9 +351,9 @@ def compile_functions(enabled: bool) -> None:
 
 
 @contextmanager
-def enable_x64(enabled: bool = True) -> Iterator[None]:
+def enable_x64(new_val: bool = True) -> Iterator[None]:
     """A context in which 64-bit NumPy data stay 64-bit if no dtype is given; with False they become 32-bit."""
-    token = _keeps_64_bits.set(enabled)
+    token = _keeps_64_bits.set(new_val)
     try:
         yield
     finally:

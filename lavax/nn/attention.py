@@ -45,6 +45,7 @@ def dot_product_attention(
     is_causal: bool = False,
     query_seq_lengths: ArrayLike | None = None,
     key_value_seq_lengths: ArrayLike | None = None,
+    implementation: str | None = None,
     local_window_size: int | tuple[int, int] | None = None,
 ) -> Value:
     """softmax(scale · query·keyᵀ + bias, over the visible keys)·value, in memory linear in the sequence.
@@ -55,7 +56,8 @@ def dot_product_attention(
     hold: `mask` is true; with `is_causal`, the key is not after the query; with `local_window_size` (left, right), or
     one number for both, the key is at most `left` positions before the query and `right` after it; with
     `query_seq_lengths` and `key_value_seq_lengths` [B], the positions of query and key are below these lengths. The
-    result for a query without visible keys is 0. Raises ShapeError if shapes do not fit, DtypeError if dtypes do not.
+    result for a query without visible keys is 0. `implementation` changes nothing. Raises ShapeError if shapes do not
+    fit, DtypeError if dtypes do not.
     """
     values = [as_value(x) for x in (query, key, value)]
     _check_dtypes(values)

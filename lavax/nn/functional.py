@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 from lavax.ir.types import TensorType, float32
 from lavax.numpy._core.application import apply, as_floating
@@ -14,12 +14,13 @@ from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.promotion import averaging
-from lavax.numpy.arrays.complex_parts import real
+from lavax.numpy.arrays.complex_parts import imag, iscomplexobj, real
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
-from lavax.numpy.elementwise.comparison import isfinite, less
+from lavax.numpy.elementwise.comparison import equal, greater_equal, isfinite, less
 from lavax.numpy.elementwise.comparison import where as choice
 from lavax.numpy.elementwise.exponential import exp, expm1, log, log1p
+from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.numpy.reductions.reductions import among, fold, var
 from lavax.numpy.reductions.reductions import mean as average
@@ -97,20 +98,71 @@ def softmin(x: ArrayLike, axis: Axis = -1) -> Value:
     return softmax(negative(as_floating(x)), axis)
 
 
-@one_program("axis", "keepdims")
+@overload
 def logsumexp(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
+    return_sign: Literal[False] = False,
     where: ArrayLike | None = None,
-) -> Value:
+) -> Value: ...
+
+
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    *,
+    return_sign: bool,
+    where: ArrayLike | None = None,
+) -> Value | tuple[Value, Value]: ...
+
+
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Value | tuple[Value, Value]:
     """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
 
-    Over the elements where `where`, which broadcasts to `x`, is true. The result is -inf if all elements are -inf or
-    there are none. 16-bit floats are computed in float32, and the result is rounded once.
+    Over the elements where `where`, which broadcasts to `a`, is true. The result is -inf if all elements are -inf or
+    there are none. 16-bit floats are computed in float32, and the result is rounded once. If the sum is negative the
+    result is NaN; with `return_sign` it is the logarithm of the sum's absolute value, followed by the sum's sign (-1, 0
+    or 1; for complex `a` a number of length 1).
     """
-    value, factor = _chosen("logsumexp", x, where), None if b is None else as_floating(b)
+    if not return_sign:
+        return _logarithm_of_sum(a, axis, b, keepdims, where)
+    if iscomplexobj(a):
+        found = _logarithm_of_sum(a, axis, b, keepdims, where)
+        return real(found), exp(multiply(1j, imag(found)))
+    factor = as_floating(1.0 if b is None else b)
+    gain = _logarithm_of_sum(a, axis, maximum(factor, 0.0), keepdims, where)
+    loss = _logarithm_of_sum(a, axis, maximum(negative(factor), 0.0), keepdims, where)
+    return _difference_of_exponentials(gain, loss)
+
+
+def _difference_of_exponentials(gain: Value, loss: Value) -> tuple[Value, Value]:
+    """log|exp(gain) - exp(loss)|, and the difference's sign."""
+    above = greater_equal(gain, loss)
+    larger, smaller = choice(above, gain, loss), choice(above, loss, gain)
+    is_empty = equal(larger, -math.inf)
+    gap = choice(is_empty, 0.0, subtract(smaller, larger))
+    result = choice(is_empty, larger, add(larger, log(negative(expm1(gap)))))
+    signs = choice(equal(gain, loss), 0.0, choice(above, 1.0, choice(less(gain, loss), -1.0, result)))
+    return choice(equal(gain, loss), -math.inf, result), signs
+
+
+@one_program("axis", "keepdims")
+def _logarithm_of_sum(
+    a: ArrayLike, axis: Axis, b: ArrayLike | None, keepdims: bool, where: ArrayLike | None
+) -> Value:
+    value, factor = _chosen("logsumexp", a, where), None if b is None else as_floating(b)
     if factor is not None:
         value, factor = broadcast_arrays(value, factor)
         factor = _widened(factor)

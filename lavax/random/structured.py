@@ -31,7 +31,8 @@ def multivariate_normal(
 ) -> Value:
     """Normal vectors of the mean `mean` [..., n] and the covariance `cov` [..., n, n], by its Cholesky factor.
 
-    With `method` "eigh" they are computed by the roots of the eigenvalues, which a singular covariance has too.
+    With `method` "eigh" or "svd" they are computed by the roots of the eigenvalues or the singular values, which a
+    singular covariance has too.
 
     `shape` is that of the result without the axis of the vectors, by default the common one of the batch axes.
     Raises ShapeError if the shapes do not fit, ValueError for another `method`. A `cov` that is not positive
@@ -47,11 +48,14 @@ def multivariate_normal(
     extents = batch if shape is None else checked_shape("multivariate_normal", shape)
     if shape is not None and broadcast_shapes(extents, batch) != extents:
         raise shape_error(f"multivariate_normal: batch axes {batch} do not broadcast to the shape {extents}")
-    if method not in ("cholesky", "eigh"):
-        raise ValueError(f"multivariate_normal: method must be 'cholesky' or 'eigh', got {method!r}")
+    if method not in ("cholesky", "eigh", "svd"):
+        raise ValueError(f"multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got {method!r}")
     linear_algebra = _linear_algebra("multivariate_normal")
     if method == "cholesky":
         factor = linear_algebra.cholesky(spread)
+    elif method == "svd":
+        vectors, values, _ = linear_algebra.svd(spread)
+        factor = vectors * expand_dims(sqrt(values), -2)
     else:
         values, vectors = linear_algebra.eigh(spread)
         factor = vectors * expand_dims(sqrt(maximum(values, 0.0)), -2)

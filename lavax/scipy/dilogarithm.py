@@ -21,12 +21,12 @@ _TERMS = (1 / 36, -1 / 3600, 1 / 211680, -1 / 10886400, 1 / 526901760, -691 / 16
 _SIXTH = math.pi**2 / 6
 
 
-def spence(z: ArrayLike) -> Value:
-    """The integral of log(t) / (1 - t) over t from 1 to `z`, elementwise: Li2(1 - z); NaN below 0.
+def spence(x: ArrayLike) -> Value:
+    """The integral of log(t) / (1 - t) over t from 1 to `x`, elementwise: Li2(1 - z); NaN below 0.
 
     Raises DtypeError for complex numbers.
     """
-    value = as_floating(z)
+    value = as_floating(x)
     if value.type.dtype.is_complex:
         raise dtype_error(f"spence is not defined for {value.type} (float dtypes only)")
     positive = where(greater(value, 0), value, 1.0)

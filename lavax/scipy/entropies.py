@@ -51,15 +51,15 @@ def _relative_entropy(x: Value, y: Value) -> Value:
     return where(logical_or(isnan(x), isnan(y)), math.nan, found)
 
 
-def rel_entr(x: ArrayLike, y: ArrayLike) -> Value:
-    """x log(x / y) for positive `x` and `y`, elementwise; 0 for x = 0 and y >= 0, infinite for others."""
-    (first, second), weak = together("rel_entr", x, y, real=True)
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Value:
+    """x log(x / y) for positive `p` and `q`, elementwise; 0 for x = 0 and y >= 0, infinite for others."""
+    (first, second), weak = together("rel_entr", p, q, real=True)
     return with_weak(_relative_entropy(first, second), weak)
 
 
-def kl_div(x: ArrayLike, y: ArrayLike) -> Value:
-    """x log(x / y) - x + y for positive `x` and `y`, elementwise; `y` for x = 0 and y >= 0, infinite for others."""
-    (first, second), weak = together("kl_div", x, y, real=True)
+def kl_div(p: ArrayLike, q: ArrayLike) -> Value:
+    """x log(x / y) - x + y for positive `p` and `q`, elementwise; `q` for x = 0 and y >= 0, infinite for others."""
+    (first, second), weak = together("kl_div", p, q, real=True)
     return with_weak(_kl_div(first, second), weak)
 
 

@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable
 
 from lavax.nn import functional
+from lavax.nn.functional import logsumexp
 from lavax.numpy._core.application import as_floating, real_function, together
 from lavax.numpy._core.axes import Axis
 from lavax.numpy._core.operands import ArrayLike
-from lavax.numpy.arrays.complex_parts import imag, iscomplexobj, real
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import (
     equal,
@@ -26,8 +26,7 @@ from lavax.numpy.elementwise.comparison import (
     logical_or,
     where,
 )
-from lavax.numpy.elementwise.exponential import exp, expm1, log, log1p
-from lavax.numpy.elementwise.extrema import maximum
+from lavax.numpy.elementwise.exponential import log, log1p
 from lavax.numpy.elementwise.hyperbolic import atanh
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.scipy.bessel import bessel_jn
@@ -89,42 +88,6 @@ def softmax(x: ArrayLike, axis: Axis = None) -> Value:
 def log_softmax(x: ArrayLike, axis: Axis = None) -> Value:
     """The logarithm of `softmax(x, axis)`, exact for small probabilities too."""
     return functional.log_softmax(x, axis)
-
-
-def logsumexp(
-    x: ArrayLike,
-    axis: Axis = None,
-    b: ArrayLike | None = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: ArrayLike | None = None,
-) -> Value | tuple[Value, Value]:
-    """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
-
-    Over the elements where `where`, which broadcasts to `x`, is true; None: all. If the sum is negative the result is
-    NaN; with `return_sign` it is the logarithm of the sum's absolute value, followed by the sum's sign (-1, 0 or 1; for
-    complex `x` a number of length 1).
-    """
-    if not return_sign:
-        return functional.logsumexp(x, axis, b, keepdims, where)
-    if iscomplexobj(x):
-        found = functional.logsumexp(x, axis, b, keepdims, where)
-        return real(found), exp(multiply(1j, imag(found)))
-    factor = as_floating(1.0 if b is None else b)
-    gain = functional.logsumexp(x, axis, maximum(factor, 0.0), keepdims, where)
-    loss = functional.logsumexp(x, axis, maximum(negative(factor), 0.0), keepdims, where)
-    return _difference_of_exponentials(gain, loss)
-
-
-def _difference_of_exponentials(gain: Value, loss: Value) -> tuple[Value, Value]:
-    """log|exp(gain) - exp(loss)|, and the difference's sign."""
-    above = greater_equal(gain, loss)
-    larger, smaller = where(above, gain, loss), where(above, loss, gain)
-    is_empty = equal(larger, -math.inf)
-    gap = where(is_empty, 0.0, subtract(smaller, larger))
-    result = where(is_empty, larger, add(larger, log(negative(expm1(gap)))))
-    signs = where(equal(gain, loss), 0.0, where(above, 1.0, where(less(gain, loss), -1.0, result)))
-    return where(equal(gain, loss), -math.inf, result), signs
 
 
 def logit(x: ArrayLike) -> Value:

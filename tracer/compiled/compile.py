@@ -245,7 +245,7 @@ class BoundMethod:
 
 @overload
 def compile(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -267,7 +267,7 @@ def compile(
     keep_unused: bool = False,
 ) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
 def compile(
-    function: Callable[..., Any] | None = None,
+    fun: Callable[..., Any] | None = None,
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -277,7 +277,7 @@ def compile(
     inline: bool = False,
     keep_unused: bool = False,
 ) -> Any:
-    """Makes `function` run as one program on the device. A decorator, with or without options, or a function.
+    """Makes `fun` run as one program on the device. A decorator, with or without options, or a function.
 
     Arguments are pytrees of arrays, NumPy arrays and numbers. The function is traced once per structure, shapes,
     dtypes and static values of its arguments, and replayed for all further calls.
@@ -292,7 +292,7 @@ def compile(
     inlined, and unused arguments cost nothing.
     Raises ValueError for a number or name that no parameter has.
     """
-    if function is None:
+    if fun is None:
         return functools.partial(
             compile,
             static_argnums=static_argnums,
@@ -301,10 +301,10 @@ def compile(
             donate_argnames=donate_argnames,
             tune=tune,
         )
-    signature = signature_of(function, "compile")
+    signature = signature_of(fun, "compile")
     static = chosen_arguments(signature, static_argnums, static_argnames, "static")
     donated = chosen_arguments(signature, donate_argnums, donate_argnames, "donate")
     both = {*map(signature.name_at, static.positions & donated.positions), *(static.names & donated.names)}
     if both:
         raise ValueError(f"{min(both)} of {signature.function} cannot be both static and donated")
-    return CompiledFunction(function, signature, static, donated, tune)
+    return CompiledFunction(fun, signature, static, donated, tune)

@@ -49,22 +49,22 @@ class Jaxpr:
 
 
 def make_jaxpr(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
     axis_env: None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """A function of the same arguments that returns the graph of `function` as a Jaxpr, which prints as text.
+    """A function of the same arguments that returns the graph of `fun` as a Jaxpr, which prints as text.
 
-    `static_argnums` are passed to `function` as they are; with `return_shape` the result is a pair, of the Jaxpr and
+    `static_argnums` are passed to `fun` as they are; with `return_shape` the result is a pair, of the Jaxpr and
     what `eval_shape` returns. The text is that of lavax's graphs: JAX's own notation is another one. Raises ValueError
     for an `axis_env`: use `vmap(axis_name=)`.
     """
     if axis_env is not None:
         raise ValueError("make_jaxpr: there is no axis_env; name an axis by vmap(axis_name=...)")
-    compiled = compile(function, static_argnums=static_argnums)
+    compiled = compile(fun, static_argnums=static_argnums)
 
-    @functools.wraps(function)
+    @functools.wraps(fun)
     def made(*args: Any, **kwargs: Any) -> Any:
         traced = without_effects(compiled.lower(*args, **kwargs).traced)
         jaxpr = Jaxpr(traced.graph, traced.captured)

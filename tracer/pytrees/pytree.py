@@ -219,9 +219,9 @@ def kind_of(tree: Any) -> NodeKind | None:
     return _kinds[type(tree)]
 
 
-def is_tree_node(cls: type) -> bool:
-    """Whether instances of `cls` are containers."""
-    return _kinds[cls] is not None
+def is_tree_node(typ: type) -> bool:
+    """Whether instances of `typ` are containers."""
+    return _kinds[typ] is not None
 
 
 def composed(kind: NodeKind, data: Any, children: Sequence[TreeDef]) -> TreeDef:

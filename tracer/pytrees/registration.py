@@ -36,7 +36,7 @@ def register_node(
 
 @overload
 def register_dataclass(
-    cls: _Class,
+    nodetype: _Class,
     /,
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] | None = None,
@@ -45,7 +45,7 @@ def register_dataclass(
 @overload
 def register_dataclass(*, static: Iterable[str] = ()) -> Callable[[_Class], _Class]: ...
 def register_dataclass(
-    cls: Any = None,
+    nodetype: Any = None,
     /,
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] | None = None,
@@ -59,16 +59,16 @@ def register_dataclass(
     True})`, are not children but part of the structure: settings, which must be hashable. `data_fields` names the
     children, in their order; both lists are given or neither. `drop_fields` are in neither.
 
-    `__init__` and `__post_init__` do not run when an instance is rebuilt, unless there are `drop_fields`, or `cls` is
-    no dataclass: then the class is called with the fields by name. Raises TypeError if `cls` is neither a dataclass nor
-    has `data_fields`, or if the lists name fields that it lacks, or leave some out.
+    `__init__` and `__post_init__` do not run when an instance is rebuilt, unless there are `drop_fields`, or `nodetype`
+    is no dataclass: then the class is called with the fields by name. Raises TypeError if `nodetype` is neither a
+    dataclass nor has `data_fields`, or if the lists name fields that it lacks, or leave some out.
     """
-    if cls is None:
+    if nodetype is None:
         return lambda decorated: _registered(decorated, None, frozenset(static), ())
     if (data_fields is None) != (meta_fields is None):
         raise user_error(TypeError, "register_dataclass: give both data_fields and meta_fields, or neither")
     data = None if data_fields is None else tuple(data_fields)
-    return _registered(cls, data, frozenset((*static, *(meta_fields or ()))), tuple(drop_fields))
+    return _registered(nodetype, data, frozenset((*static, *(meta_fields or ()))), tuple(drop_fields))
 
 
 def register_fixed_dataclass(cls: Any) -> None:

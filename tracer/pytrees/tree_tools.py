@@ -83,19 +83,21 @@ def map_with_path(
     return unflatten(treedef, [function(*pair, *row) for pair, *row in zip(pairs, *columns, strict=True)])
 
 
-def transpose(outer: TreeDef, inner: TreeDef | None, tree: Any) -> Any:
-    """From a tree of structure `outer` with trees of structure `inner` at its leaves, the tree nested the other way.
+def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: Any) -> Any:
+    """The tree nested the other way: from `outer_treedef` with trees of `inner_treedef` at its leaves.
 
-    Without `inner` it is the structure of the first of those. Raises TreeMismatchError, with the path, if `tree` is not
-    of that form.
+    Without `inner_treedef` it is the structure of the first of those. Raises TreeMismatchError, with the path, if
+    `pytree_to_transpose` is not of that form.
     """
-    parts = flatten_up_to(outer, tree)
+    parts = flatten_up_to(outer_treedef, pytree_to_transpose)
     if not parts:
-        place = "" if inner is None else f" at those of {inner!r}"
-        raise user_error(TreeMismatchError, f"transpose: {outer!r} has no leaves, so there is nothing to put{place}")
-    held = structure(parts[0]) if inner is None else inner
+        place = "" if inner_treedef is None else f" at those of {inner_treedef!r}"
+        raise user_error(
+            TreeMismatchError, f"transpose: {outer_treedef!r} has no leaves, so there is nothing to put{place}"
+        )
+    held = structure(parts[0]) if inner_treedef is None else inner_treedef
     rows = [flatten_up_to(held, part) for part in parts]
-    return unflatten(held, [unflatten(outer, column) for column in zip(*rows, strict=True)])
+    return unflatten(held, [unflatten(outer_treedef, column) for column in zip(*rows, strict=True)])
 
 
 def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _FIRST, is_leaf: IsLeaf = None) -> Any:

@@ -36,17 +36,18 @@ def devices(backend: str | None = None) -> list[Any]:
 @overload
 def default_device() -> Any: ...
 @overload
-def default_device(device: Any) -> AbstractContextManager[None]: ...
-def default_device(device: Any = None) -> Any:
+def default_device(new_val: Any) -> AbstractContextManager[None]: ...
+def default_device(new_val: Any = None) -> Any:
     """The device of `devices()` that everything runs on: the best, or the one chosen by LAVAX_DEVICE.
 
-    With a `device`, as in JAX, a context in which that is so: it has to be the device that everything runs on, or None.
+    With a `new_val`, as in JAX, a context in which that is so: it has to be the device that everything runs on, or
+    None.
     Raises DeviceError if there is no device, ValueError for another one.
     """
     found = active().default_device()
-    if device is None:
+    if new_val is None:
         return found
-    _require_default("default_device", device)
+    _require_default("default_device", new_val)
     return nullcontext()
 
 
@@ -83,27 +84,27 @@ def _backend_of(device: Any) -> str:
     return "cpu" if getattr(device, "kind", "cpu") == "cpu" else "gpu"
 
 
-def device_put(tree: Any, device: Any = None) -> Any:
+def device_put(x: Any, device: Any = None) -> Any:
     """The same tree with its numbers and NumPy arrays on the device. Does not wait; those may change afterwards.
 
     Everything is on one device: a `device` is taken if it is that one. Raises ValueError for another one.
     """
     if device is not None:
         _require_default("device_put", device)
-    return map(_on_device, tree)
+    return map(_on_device, x)
 
 
-def device_get(tree: Any) -> Any:
+def device_get(x: Any) -> Any:
     """The same tree with its arrays as NumPy arrays; waits for them. What is no array stays."""
-    return map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Value) else leaf, tree)
+    return map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Value) else leaf, x)
 
 
-def block_until_ready(tree: Any) -> Any:
+def block_until_ready(x: Any) -> Any:
     """Waits until the numbers of all arrays in the tree are computed; returns the tree."""
-    for leaf in leaves(tree):
+    for leaf in leaves(x):
         if isinstance(leaf, Array):
             leaf.block_until_ready()
-    return tree
+    return x
 
 
 def _require_default(function: str, device: Any) -> None:

@@ -59,7 +59,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     policy: Policy | None = None,
     *,
     prevent_cse: bool = True,
@@ -76,18 +76,18 @@ def checkpoint(
     if keep not in _POLICIES:
         raise ValueError(f"checkpoint: policy {policy!r} is none of {', '.join(_POLICIES)}")
 
-    require_function(function, "checkpoint takes a function")
+    require_function(fun, "checkpoint takes a function")
     chosen = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(function)
+    @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         if active_trace() is None or keep == "everything":
-            return function(*args, **kwargs)
+            return fun(*args, **kwargs)
         static = {number % len(args) for number in chosen}
         if static:
             others = [each for number, each in enumerate(args) if number not in static]
-            return checkpoint(_with_fixed(function, static, args), keep)(*others, **kwargs)
-        call = transformed_call(function, args, kwargs, "checkpoint", concerned=lambda call: ())
+            return checkpoint(_with_fixed(fun, static, args), keep)(*others, **kwargs)
+        call = transformed_call(fun, args, kwargs, "checkpoint", concerned=lambda call: ())
         (body,), captured = with_common_captures([call.traced], len(call.arguments.inputs))
         types = [node.type for node in body.outputs]
         operands = [*call.arguments.values, *captured]

@@ -15,17 +15,17 @@ from lavax.tracer.tracing.tracing import trace_call, without_effects
 from lavax.tracer.values.value import Value
 
 
-def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Value]]:
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Value]]:
     """`(converted, values)`: `converted(*args, *values)` is `function(*args)` and closes over nothing.
 
-    `values` are the arrays and traced values that `function` captures. They can be passed as arguments, for instance
+    `values` are the arrays and traced values that `fun` captures. They can be passed as arguments, for instance
     through a function with a custom_vjp rule. `example_args` are arrays, numbers or anything with `shape` and `dtype`;
     `converted` takes arguments of exactly their structures and shapes, and raises TreeMismatchError for others.
     """
-    signature = signature_of(function, "closure_convert")
+    signature = signature_of(fun, "closure_convert")
     call, leaves = call_of(example_args, {})
     kinds = named_conversion(abstract_of, leaves, call, signature)
-    traced = without_effects(trace_call(function, signature, call, kinds, "closure_convert"))
+    traced = without_effects(trace_call(fun, signature, call, kinds, "closure_convert"))
     count = len(example_args)
 
     def converted(*args: Any) -> Any:

@@ -10,21 +10,21 @@ from lavax.tracer.transforms.closure_convert import closure_convert
 from lavax.tracer.transforms.custom_rules import custom_vjp
 
 
-def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose gradient is that which `function` returns beside its result.
+def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose gradient is that which `fun` returns beside its result.
 
     `function(*args)` returns a pair: the result, and a function from its cotangent to those of the arguments, as a
-    tuple (of one argument, it may be that cotangent itself). The rule may use values of `function`. Forward mode works
+    tuple (of one argument, it may be that cotangent itself). The rule may use values of `fun`. Forward mode works
     if it is linear, as with custom_vjp, whose errors this raises.
     """
 
     @custom_vjp
-    @functools.wraps(function)
+    @functools.wraps(fun)
     def value(*args: Any) -> Any:
-        return function(*args)[0]
+        return fun(*args)[0]
 
     def forward(*args: Any) -> tuple[Any, Partial]:
-        result, rule = function(*args)
+        result, rule = fun(*args)
         converted, values = closure_convert(rule, result)
         return result, Partial(converted, *values)
 

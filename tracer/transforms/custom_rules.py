@@ -94,13 +94,13 @@ class _CustomFunction:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        fun: Callable[..., Any],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
-        self._signature = signature_of(function, type(self).__name__)
-        functools.update_wrapper(self, function, updated=())
-        self._function = function
+        self._signature = signature_of(fun, type(self).__name__)
+        functools.update_wrapper(self, fun, updated=())
+        self._function = fun
         self._fixed = sorted(chosen_arguments(self._signature, nondiff_argnums, nondiff_argnames, "nondiff").positions)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -23,7 +23,7 @@ from lavax.tracer.values.value import Value
 
 
 def value_and_grad(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -32,7 +32,7 @@ def value_and_grad(
     """A function of the same arguments that returns `(function(...), gradient)`.
 
     The gradient is by the argument `argnums`, of the same structure, shapes and dtypes; for a sequence, a tuple of
-    gradients. With `has_aux`, `function` returns `(value, aux)`, where aux is anything that is not differentiated; the
+    gradients. With `has_aux`, `fun` returns `(value, aux)`, where aux is anything that is not differentiated; the
     first part of the result is then that pair. With `allow_int` arguments may hold integers and bools, too: their
     gradients are arrays of NumPy's dtype float0, which has no numbers. Other arguments keep their numbers, so that
     Python may choose by them.
@@ -42,9 +42,9 @@ def value_and_grad(
     NonScalarGradError if the value is not a float scalar (with `holomorphic`, a complex one), NonFloatArgumentError if
     an argument to differentiate by holds anything but floats and complex numbers.
     """
-    run = _transformed(function, argnums, has_aux, "value_and_grad", True, holomorphic, allow_int)
+    run = _transformed(fun, argnums, has_aux, "value_and_grad", True, holomorphic, allow_int)
 
-    @functools.wraps(function)
+    @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         value, auxiliary, found = run(args, kwargs)
         return ((value, auxiliary) if has_aux else value), found
@@ -53,19 +53,19 @@ def value_and_grad(
 
 
 def grad(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., Any]:
-    """A function of the same arguments that returns the gradient of `function`; with `has_aux`, `(gradient, aux)`.
+    """A function of the same arguments that returns the gradient of `fun`; with `has_aux`, `(gradient, aux)`.
 
     Arguments and errors as in `value_and_grad`.
     """
-    run = _transformed(function, argnums, has_aux, "grad", False, holomorphic, allow_int)
+    run = _transformed(fun, argnums, has_aux, "grad", False, holomorphic, allow_int)
 
-    @functools.wraps(function)
+    @functools.wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         _, auxiliary, found = run(args, kwargs)
         return (found, auxiliary) if has_aux else found
@@ -115,9 +115,9 @@ def _transformed(
     return transformed
 
 
-def stop_gradient(tree: Any) -> Any:
+def stop_gradient(x: Any) -> Any:
     """The same values, as constants for all derivatives."""
-    return map(lambda leaf: bind("stop_gradient", lift(leaf)), tree)
+    return map(lambda leaf: bind("stop_gradient", lift(leaf)), x)
 
 
 def _scalar(result: Any, what: str, holomorphic: bool) -> Value:

@@ -27,40 +27,40 @@ _Derivatives = Callable[[Graph, int, Sequence[int]], list[Node]]
 
 
 def jacrev(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., Any]:
-    """A function of the same arguments that returns the Jacobian of `function`, by reverse mode.
+    """A function of the same arguments that returns the Jacobian of `fun`, by reverse mode.
 
     It computes one pullback per result. The Jacobian is a tree of the result's structure, with a tree of the structure
     of the argument `argnums` at each leaf (for a sequence, a tuple of them); the leaf for a result of shape r and an
-    argument of shape a has shape (*r, *a). With `has_aux`, `function` returns `(value, aux)` and this `(jacobian,
+    argument of shape a has shape (*r, *a). With `has_aux`, `fun` returns `(value, aux)` and this `(jacobian,
     aux)`. Best if there are fewer results than arguments. With `allow_int` the argument may hold integers, too, at
     which the Jacobian has zeros of NumPy's dtype float0. With `holomorphic` argument and result are complex, and so is
     the Jacobian. Raises NonFloatArgumentError if the argument is not float, DtypeError if the result is not.
     """
-    return _jacobian(function, argnums, has_aux, "jacrev", _by_pullbacks, holomorphic, allow_int)
+    return _jacobian(fun, argnums, has_aux, "jacrev", _by_pullbacks, holomorphic, allow_int)
 
 
 def jacfwd(
-    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
     """As `jacrev`, by forward mode: one pushforward per argument. Best if there are fewer arguments than results."""
-    return _jacobian(function, argnums, has_aux, "jacfwd", _by_pushforwards, holomorphic)
+    return _jacobian(fun, argnums, has_aux, "jacfwd", _by_pushforwards, holomorphic)
 
 
 def hessian(
-    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
-    """A function of the same arguments that returns the second derivatives of `function`, forward over reverse.
+    """A function of the same arguments that returns the second derivatives of `fun`, forward over reverse.
 
     For an argument of shape a and a result of shape r, the Hessian has shape (*r, *a, *a). Arguments, trees and errors
     as in `jacrev`.
     """
-    gradients = _jacobian(function, argnums, has_aux, "hessian", _by_pullbacks, holomorphic)
+    gradients = _jacobian(fun, argnums, has_aux, "hessian", _by_pullbacks, holomorphic)
     return _jacobian(gradients, argnums, has_aux, "hessian", _by_pushforwards, holomorphic)
 
 

@@ -21,7 +21,7 @@ from lavax.tracer.transforms.transformed_call import TransformedCall, finished, 
 from lavax.tracer.values.value import Value
 
 
-def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """`(function(*primals), tangent of the result)`, and with `has_aux` the auxiliary result as a third.
 
     `tangents` has one tree per primal, of its structure, shapes and dtypes; the tangent of the result has those of the
@@ -31,7 +31,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp takes primals and tangents as two tuples, with one entry per argument: jvp(f, (x,), (t,))")
-    call = transformed_call(function, primals, {}, "jvp", has_aux, floats)
+    call = transformed_call(fun, primals, {}, "jvp", has_aux, floats)
     by, given = _tangents_of(call.arguments, tangents)
     graph = finished(_with_tangents(simplify(call.graph), call, by))
     weak = [*call.traced.weak, *[False] * (len(graph.outputs) - len(call.traced.weak))]
@@ -66,12 +66,12 @@ class Pushforward:
         return _tangent_tree(self.call.structure, self.call.results, outputs)
 
 
-def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`(function(*primals), pushforward)`, and with `has_aux` the auxiliary result as a third.
 
     `pushforward` is a Pushforward: it takes tangents, one tree per argument, and returns the tangent of the result.
     """
-    call = transformed_call(function, primals, {}, "linearize", has_aux, floats)
+    call = transformed_call(fun, primals, {}, "linearize", has_aux, floats)
     value_graph = simplify(call.graph)
     pushed = _with_tangents(value_graph, call, call.float_inputs)
     # A branch or loop carries its values and tangents together: the value comes from the ones without tangents.

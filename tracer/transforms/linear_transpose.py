@@ -43,19 +43,19 @@ class Transpose:
         return tuple(unflatten(self.call.positional, found))
 
 
-def linear_transpose(function: Callable[..., Any], *primals: Any) -> Transpose:
-    """The transpose of `function`, which must be linear in its arguments.
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Transpose:
+    """The transpose of `fun`, which must be linear in its arguments.
 
     `primals` determine structures, shapes and dtypes only: arrays, numbers or anything with `shape` and `dtype`. The
     transpose of a function f32[n] -> f32[m] takes f32[m] and returns (f32[n],). Raises NonFloatArgumentError for
     arguments or results that are not float, LinearityError if the function is not linear. (It does not detect a
     constant that the function adds, which does not change the transpose.)
     """
-    signature = signature_of(function, "linear_transpose")
+    signature = signature_of(fun, "linear_transpose")
     call, leaves = call_of(primals, {})
     kinds = named_conversion(abstract_of, leaves, call, signature)
     what = f"linear_transpose of {signature.function}"
-    traced = without_effects(trace_call(function, signature, call, kinds, "linear_transpose"))
+    traced = without_effects(trace_call(fun, signature, call, kinds, "linear_transpose"))
     for node in (*traced.graph.inputs[: len(kinds)], *traced.graph.outputs):
         if not node.dtype.is_inexact:
             raise user_error(NonFloatArgumentError, f"{what}: arguments and results must be floats, got {node.type}")

@@ -9,14 +9,14 @@ from lavax.ir.location import named_scope
 from lavax.tracer.calls.signature import require_function
 
 
-def named_call(function: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """The same function, whose operations are in the `named_scope` of that name, by default the function's own."""
-    require_function(function, "named_call takes a function")
-    scope = name if name is not None else getattr(function, "__name__", type(function).__name__)
+    require_function(fun, "named_call takes a function")
+    scope = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
 
-    @functools.wraps(function)
+    @functools.wraps(fun)
     def called(*args: Any, **kwargs: Any) -> Any:
         with named_scope(scope):
-            return function(*args, **kwargs)
+            return fun(*args, **kwargs)
 
     return called

@@ -44,13 +44,13 @@ class Pullback:
         return tuple(self.arguments.call.arguments(leaves)[0])
 
 
-def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`(function(*primals), pullback)`, and with `has_aux` the auxiliary result as a third.
 
     `pullback` is a Pullback: it takes a tree of the result's structure and returns a tuple of gradients, one per
     argument. Raises DtypeError if a leaf of the result cannot be a value.
     """
-    call = transformed_call(function, primals, {}, "vjp", has_aux, floats)
+    call = transformed_call(fun, primals, {}, "vjp", has_aux, floats)
     graph = _with_gradients(call)
     early = len(call.graph.inputs)
     halves = split(graph, early, len(call.graph.outputs))

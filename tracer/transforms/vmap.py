@@ -27,23 +27,23 @@ Axes = Any  # an int, None, or a tree prefix of the arguments or results with th
 
 
 def vmap(
-    function: Callable[..., Any],
+    fun: Callable[..., Any],
     in_axes: Axes = 0,
     out_axes: Axes = 0,
     axis_name: str | None = None,
     axis_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that applies `function` to all elements along an axis at once.
+    """A function that applies `fun` to all elements along an axis at once.
 
     `in_axes`: the mapped axis of each argument: an int for all, or a tuple with an entry per positional argument, which
     is an int, None (the argument is the same for all elements) or a prefix of the argument's tree with these at its
     leaves. Negative axes count from the end. Keyword arguments are mapped along their first axis. `out_axes`: the
     position of the mapped axis in the results, likewise; None for a result that is the same for all. `axis_name`: a
-    name for the axis, for `psum` and the like inside `function`. `axis_size`: the extent, which is required if no
+    name for the axis, for `psum` and the like inside `fun`. `axis_size`: the extent, which is required if no
     argument is mapped. Raises VmapAxisError for axes that do not fit the arguments, and for arguments of different
     extents.
     """
-    signature = signature_of(function, "vmap")
+    signature = signature_of(fun, "vmap")
     given: object = axis_name
     if given is not None and not (isinstance(given, str) and re.fullmatch(r"\w+", given)):
         raise user_error(
@@ -53,7 +53,7 @@ def vmap(
     def mapped_leaves(call: CallStructure) -> set[int]:
         return {leaf for leaf, axis in enumerate(_leaf_axes(in_axes, call, signature.function)) if axis is not None}
 
-    @functools.wraps(function)
+    @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         arguments = arguments_of(signature, args, kwargs, mapped_leaves)
         axes = _input_axes(in_axes, arguments)
@@ -62,7 +62,7 @@ def vmap(
 
         def run(tracers: list[Value]) -> Any:
             positional, keywords = arguments.with_values(tracers)
-            return function(*positional, **keywords)
+            return fun(*positional, **keywords)
 
         with named_axis(axis_name, size):
             inputs = _element_inputs(arguments, axes)

@@ -96,14 +96,14 @@ def type_together(name: str, operands: Sequence[Operand], dtype: DType) -> Tenso
     return TensorType(shape, dtype)
 
 
-def broadcast_to(x: ArrayLike, shape: int | Sequence[int]) -> Value:
-    """`x` repeated to `shape`. Raises ShapeError if it does not broadcast to exactly that shape."""
-    operand = as_operand(x)
+def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Value:
+    """`array` repeated to `shape`. Raises ShapeError if it does not broadcast to exactly that shape."""
+    operand = as_operand(array)
     target = (shape,) if isinstance(shape, int) else tuple(shape)
     common, conflict = _combine([operand.shape, target])
     if conflict or common != target:
         raise shape_error(f"broadcast_to: {operand.type} does not broadcast to {target}")
-    return own(operand) if operand is x and common == x.shape else fit(operand, operand.type.with_shape(target))
+    return own(operand) if operand is array and common == array.shape else fit(operand, operand.type.with_shape(target))
 
 
 def broadcast_arrays(*arrays: ArrayLike) -> list[Value]:

@@ -31,18 +31,18 @@ __all__ = ["average", "corrcoef", "cov"]
 
 @one_program("axis", "returned", "keepdims")
 def average(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     weights: ArrayLike | None = None,
     returned: bool = False,
     *,
     keepdims: bool = False,
 ) -> Any:
-    """The mean over `axis` (None: all axes), weighted by `weights`, of the shape of `x` or of its axes `axis` alone.
+    """The mean over `axis` (None: all axes), weighted by `weights`, of the shape of `a` or of its axes `axis` alone.
 
     With `returned` also the sum of the weights, in the shape of the mean.
     """
-    value = as_floating(x)
+    value = as_floating(a)
     axes = rising_axes("average", axis, value.type)
     if weights is None:
         result = mean(value, axes, keepdims=keepdims)

@@ -38,14 +38,14 @@ def _at_end(end: ArrayLike, value: Value, axis: int) -> Value:
 
 
 def diff(
-    x: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Value:
     """The differences of neighbours along `axis`, taken `n` times; of truth values: whether they differ.
 
     `prepend` and `append` are scalars or arrays that are first added at the ends. Raises ShapeError if `n` is negative
     or there is no such axis.
     """
-    value = as_value(x)
+    value = as_value(a)
     along = normal_axis("diff", axis, value.type)
     if whole_number("n", n) < 0:
         raise shape_error(f"diff: n={n} is not a number of times")
@@ -57,10 +57,10 @@ def diff(
     return own(value)
 
 
-def ediff1d(x: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Value:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Value:
     """The differences of neighbours in the flattened array, between the elements of `to_begin` and `to_end`."""
     ends = [ravel(end) if end is not None else None for end in (to_begin, to_end)]
-    return concatenate([part for part in (ends[0], diff(ravel(x)), ends[1]) if part is not None])
+    return concatenate([part for part in (ends[0], diff(ravel(ary)), ends[1]) if part is not None])
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Value:

@@ -62,7 +62,7 @@ Range: TypeAlias = Sequence[ArrayLike] | None
 
 
 def histogram_bin_edges(
-    x: ArrayLike, bins: int | ArrayLike = 10, range: Range = None, weights: ArrayLike | None = None
+    a: ArrayLike, bins: int | ArrayLike = 10, range: Range = None, weights: ArrayLike | None = None
 ) -> Value:
     """The edges of `bins` equal intervals from the smallest to the greatest element, or over `range`.
 
@@ -74,7 +74,7 @@ def histogram_bin_edges(
     given = as_value(bins)
     if given.ndim:
         return own(given)
-    value = real_numbers("histogram", ravel(x))
+    value = real_numbers("histogram", ravel(a))
     if range is not None:
         _, low, high = common_dtype([value, *range])
     elif value.size:
@@ -90,7 +90,7 @@ def histogram_bin_edges(
 
 
 def histogram(
-    x: ArrayLike,
+    a: ArrayLike,
     bins: int | ArrayLike = 10,
     range: Range = None,
     weights: ArrayLike | None = None,
@@ -100,7 +100,7 @@ def histogram(
 
     An interval contains its lower edge, the last one both. `weights` are summed instead; `density` makes the area 1.
     """
-    value = ravel(as_value(x))
+    value = ravel(as_value(a))
     real_numbers("histogram", value)
     edges = histogram_bin_edges(value, bins, range)
     scale = None if weights is None else ravel(as_floating(weights))
@@ -169,11 +169,11 @@ def histogram2d(
     return counts, first, second
 
 
-def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Value:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Value:
     """For each element of `x` the int32 number of its interval between `bins`, which rise or fall.
 
-    An interval contains its lower bound, or its upper one if `right`. Falling bins are recognized by their ends. Raises
-    ShapeError for bins that do not have one axis.
+    An interval contains its lower bound, or its upper one if `right`. Falling bins are recognized by their ends.
+    `method` changes nothing. Raises ShapeError for bins that do not have one axis.
     """
     edges = as_value(bins)
     if edges.ndim != 1:

@@ -39,10 +39,10 @@ def _coefficients(name: str, p: ArrayLike) -> Value:
     return value
 
 
-def polyval(p: ArrayLike, x: ArrayLike) -> Value:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Value:
     """The polynomial with coefficients `p` along axis 0, highest power first, at `x`: Horner's scheme.
 
-    Raises ShapeError for coefficients that do not have one axis.
+    `unroll` changes nothing: all steps are written out. Raises ShapeError for coefficients that do not have one axis.
     """
     coefficients = as_value(p)
     if coefficients.ndim != 1:

@@ -10,6 +10,7 @@ from lavax.numpy._core.axes import Axis, rising_axes
 from lavax.numpy._core.broadcasting import broadcast_to, fit, spread
 from lavax.numpy._core.movement import cut, reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, as_operand, cast
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.promotion import promote
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.joining import stack
@@ -34,14 +35,21 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 @one_program("axis", "method", "keepdims")
 def quantile(
-    x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: Method = "linear",
+    keepdims: bool = False,
 ) -> Value:
     """The value below which the fraction `q` of the elements over `axis` (None: all axes) lies; NaN if one is.
 
     The axes of `q` come first in the result. `method` chooses the value between two elements. Fractions outside
     0 to 1 give NaN.
     """
-    return _quantile("quantile", x, q, axis, method, keepdims, skip_nan=False)
+    refuse_out("quantile", out)
+    return _quantile("quantile", a, q, axis, method, keepdims, skip_nan=False)
 
 
 def _quantile(
@@ -119,10 +127,17 @@ def _taken(ordered: Value, place: Value) -> Value:
 
 @one_program("axis", "method", "keepdims")
 def percentile(
-    x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: Method = "linear",
+    keepdims: bool = False,
 ) -> Value:
     """As `quantile`, with `q` in hundredths."""
-    return quantile(x, _of_hundredths(q), axis, method=method, keepdims=keepdims)
+    refuse_out("percentile", out)
+    return quantile(a, _of_hundredths(q), axis, method=method, keepdims=keepdims)
 
 
 def _of_hundredths(q: ArrayLike) -> ArrayLike:
@@ -131,33 +146,54 @@ def _of_hundredths(q: ArrayLike) -> ArrayLike:
 
 
 @one_program("axis", "keepdims")
-def median(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+def median(
+    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Value:
     """The middle element over `axis` (None: all axes), or the mean of the two; NaN if one is."""
-    return quantile(x, 0.5, axis, keepdims=keepdims)
+    refuse_out("median", out)
+    return quantile(a, 0.5, axis, keepdims=keepdims)
 
 
 @one_program("axis", "method", "keepdims")
 def nanquantile(
-    x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: Method = "linear",
+    keepdims: bool = False,
 ) -> Value:
     """As `quantile` of the elements that are not NaN; NaN where there are none."""
-    return _quantile("nanquantile", x, q, axis, method, keepdims, skip_nan=True)
+    refuse_out("nanquantile", out)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, skip_nan=True)
 
 
 @one_program("axis", "method", "keepdims")
 def nanpercentile(
-    x: ArrayLike, q: ArrayLike, axis: Axis = None, *, method: Method = "linear", keepdims: bool = False
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: Method = "linear",
+    keepdims: bool = False,
 ) -> Value:
     """As `percentile` of the elements that are not NaN; NaN where there are none."""
-    return nanquantile(x, _of_hundredths(q), axis, method=method, keepdims=keepdims)
+    refuse_out("nanpercentile", out)
+    return nanquantile(a, _of_hundredths(q), axis, method=method, keepdims=keepdims)
 
 
 @one_program("axis", "keepdims")
-def nanmedian(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+def nanmedian(
+    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Value:
     """As `median` of the elements that are not NaN; NaN where there are none."""
-    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+    refuse_out("nanmedian", out)
+    return nanquantile(a, 0.5, axis, keepdims=keepdims)
 
 
-def ptp(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Value:
     """The greatest less the smallest element over `axis` (None: all axes)."""
-    return subtract(max_over(x, axis, keepdims=keepdims), min_over(x, axis, keepdims=keepdims))
+    refuse_out("ptp", out)
+    return subtract(max_over(a, axis, keepdims=keepdims), min_over(a, axis, keepdims=keepdims))

@@ -29,22 +29,26 @@ __all__ = [
 Extents = int | Sequence[int]
 
 
-def asarray(x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Value:
-    """`x` (array, NumPy array, buffer, scalar, nested lists of any of them) as an array.
+def asarray(
+    a: ArrayLike, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+) -> Value:
+    """`a` (array, NumPy array, buffer, scalar, nested lists of any of them) as an array.
 
     `dtype` None keeps the dtype of the data, but 64-bit numbers become 32-bit ones unless `lavax.enable_x64` says
     otherwise, and a Python scalar stays weak. An array of that dtype is returned itself; with `copy` True the
-    result has its own memory. Raises ValueError if `copy` is False and a copy is needed, as for all data that are not
-    arrays.
+    result has its own memory. `order` changes nothing: elements lie by rows. Raises ValueError if `copy` is False and a
+    copy is needed, as for all data that are not arrays, or for another `order` than "C", "A" and "K".
     """
+    if order not in (None, "C", "A", "K"):
+        raise ValueError(f"asarray: order must be 'C', 'A' or 'K', as elements lie by rows, got {order!r}")
     require_device("asarray", device)
     if dtype is None:
-        return copied("asarray", x, as_value(x), copy)
+        return copied("asarray", a, as_value(a), copy)
     held = canonical_dtype(dtype)
-    if not holds_values(x) and not isinstance(x, (bool, int, float, complex, np.generic)) and _skips_32_bits(x, held):
-        return copied("asarray", x, lift(x, held), copy)
-    operand = as_operand(x)
-    return copied("asarray", x, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
+    if not holds_values(a) and not isinstance(a, (bool, int, float, complex, np.generic)) and _skips_32_bits(a, held):
+        return copied("asarray", a, lift(a, held), copy)
+    operand = as_operand(a)
+    return copied("asarray", a, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
 
 
 def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
@@ -63,20 +67,26 @@ def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
 
 
 def array(
-    x: ArrayLike, dtype: Any = None, *, device: Any = None, copy: bool | None = None, ndmin: int = 0
+    object: ArrayLike,
+    dtype: Any = None,
+    copy: bool | None = None,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
 ) -> Value:
     """As `asarray`; a Python scalar becomes an array of a strong dtype.
 
     If it has fewer than `ndmin` axes, axes of extent 1 are added in front.
     """
-    made = with_weak(asarray(x, dtype, device=device, copy=copy), False)
-    value = own(made) if made is x and copy is None else made
+    made = with_weak(asarray(object, dtype, order, copy=copy, device=device), False)
+    value = own(made) if made is object and copy is None else made
     return reshaped(value, (1,) * (whole_number("array: ndmin", ndmin) - value.ndim) + value.shape)
 
 
-def copy(x: ArrayLike) -> Value:
-    """`x` as an array with memory of its own."""
-    return array(x, copy=True)
+def copy(a: ArrayLike, order: str | None = None) -> Value:
+    """`a` as an array with memory of its own; `order` as in `asarray`."""
+    return array(a, copy=True, order=order)
 
 
 def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -> Value:
@@ -135,31 +145,31 @@ def _like(name: str, x: ArrayLike, value: ArrayLike, dtype: Any, shape: Extents 
 
 
 def zeros_like(
-    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+    a: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
 ) -> Value:
-    """Zeros, by default in the shape and dtype of `x`."""
-    return _like("zeros_like", x, 0, dtype, shape, device)
+    """Zeros, by default in the shape and dtype of `a`."""
+    return _like("zeros_like", a, 0, dtype, shape, device)
 
 
 def ones_like(
-    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+    a: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
 ) -> Value:
-    """Ones, by default in the shape and dtype of `x`."""
-    return _like("ones_like", x, 1, dtype, shape, device)
+    """Ones, by default in the shape and dtype of `a`."""
+    return _like("ones_like", a, 1, dtype, shape, device)
 
 
 def empty_like(
-    x: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+    prototype: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
 ) -> Value:
-    """Unspecified elements (zeros), by default in the shape and dtype of `x`."""
-    return _like("empty_like", x, 0, dtype, shape, device)
+    """Unspecified elements (zeros), by default in the shape and dtype of `prototype`."""
+    return _like("empty_like", prototype, 0, dtype, shape, device)
 
 
 def full_like(
-    x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+    a: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
 ) -> Value:
-    """`fill_value`, by default in the shape and dtype of `x`."""
-    return _like("full_like", x, fill_value, dtype, shape, device)
+    """`fill_value`, by default in the shape and dtype of `a`."""
+    return _like("full_like", a, fill_value, dtype, shape, device)
 
 
 def iota(type: TensorType, axis: int) -> Value:
@@ -168,7 +178,7 @@ def iota(type: TensorType, axis: int) -> Value:
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Value:
     """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given.
 
@@ -176,7 +186,7 @@ def eye(
     """
     require_device("eye", device)
     held = float32 if dtype is None else canonical_dtype(dtype)
-    kind = TensorType(checked_shape("eye", (n_rows, n_rows if n_cols is None else n_cols)), int32)
+    kind = TensorType(checked_shape("eye", (N, N if M is None else M)), int32)
     row, column = iota(kind, 0), iota(kind, 1)
     k = max(-kind.shape[0], min(whole_number("k", k), kind.shape[1]))  # beyond, there are no diagonals
     return cast(apply("equal", add(row, k) if k else row, column), held)

@@ -46,26 +46,26 @@ def stack(arrays: Arrays, axis: int = 0, *, dtype: Any = None) -> Value:
     return join_along_new_axis("stack", parts, normal_axis("stack", axis, first, first.rank + 1))
 
 
-def hstack(arrays: Arrays, dtype: Any = None) -> Value:
-    """`arrays` side by side along axis 1 (axis 0 if they have one axis), in `dtype` or their common one."""
-    values = [atleast_1d(array) for array in parts_of("hstack", arrays)]
+def hstack(tup: Arrays, dtype: Any = None) -> Value:
+    """`tup` side by side along axis 1 (axis 0 if they have one axis), in `dtype` or their common one."""
+    values = [atleast_1d(array) for array in parts_of("hstack", tup)]
     return concatenate(values, 0 if values[0].ndim == 1 else 1, dtype)
 
 
-def vstack(arrays: Arrays, dtype: Any = None) -> Value:
-    """`arrays` on top of each other along axis 0; those of one axis are rows. In `dtype` or their common one."""
-    return concatenate([atleast_2d(array) for array in parts_of("vstack", arrays)], 0, dtype)
+def vstack(tup: Arrays, dtype: Any = None) -> Value:
+    """`tup` on top of each other along axis 0; those of one axis are rows. In `dtype` or their common one."""
+    return concatenate([atleast_2d(array) for array in parts_of("vstack", tup)], 0, dtype)
 
 
-def column_stack(arrays: Arrays) -> Value:
+def column_stack(tup: Arrays) -> Value:
     """One-axis arrays as columns, and arrays of two axes, side by side."""
-    values = [as_value(array) for array in parts_of("column_stack", arrays)]
+    values = [as_value(array) for array in parts_of("column_stack", tup)]
     return concatenate([value if value.ndim > 1 else reshaped(value, (value.size, 1)) for value in values], 1)
 
 
-def dstack(arrays: Arrays, dtype: Any = None) -> Value:
-    """`arrays` side by side along a third axis, in `dtype` or their common one."""
-    return concatenate([atleast_3d(array) for array in parts_of("dstack", arrays)], 2, dtype)
+def dstack(tup: Arrays, dtype: Any = None) -> Value:
+    """`tup` side by side along a third axis, in `dtype` or their common one."""
+    return concatenate([atleast_3d(array) for array in parts_of("dstack", tup)], 2, dtype)
 
 
 def block(arrays: Any) -> Value:

@@ -44,25 +44,25 @@ def _require_order(name: str, order: str) -> None:
 
 
 def reshape(
-    x: ArrayLike, shape: int | Sequence[int], order: Order = "C", *, copy: bool | None = None
+    a: ArrayLike, shape: int | Sequence[int], order: Order = "C", *, copy: bool | None = None
 ) -> Value:
-    """`x` in another shape of equal size; one extent may be -1: the one that fits.
+    """`a` in another shape of equal size; one extent may be -1: the one that fits.
 
     `order` is the order of elements in both shapes: "C" with the last index changing fastest, "F" with the first.
 
-    With `copy` True the result has its own memory; with False it must be `x` itself. Raises ShapeError if the numbers
+    With `copy` True the result has its own memory; with False it must be `a` itself. Raises ShapeError if the numbers
     of elements differ, ValueError for another order, or if `copy` is False and the shape another one.
     """
     _require_order("reshape", order)
-    value = as_value(x)
+    value = as_value(a)
     extents = _filled_in(as_shape(shape), value.type)
     if copy is False and extents == value.shape:
-        return copied("reshape", x, value, copy)
+        return copied("reshape", a, value, copy)
     if order == "C":
         result = reshaped(value, extents)
     else:
         result = _reversed(reshaped(_reversed(value), extents[::-1]))
-    return copied("reshape", x, result, copy)
+    return copied("reshape", a, result, copy)
 
 
 def _reversed(value: Value) -> Value:
@@ -70,22 +70,22 @@ def _reversed(value: Value) -> Value:
     return transposed(value, range(value.ndim)[::-1])
 
 
-def ravel(x: ArrayLike, order: Order = "C") -> Value:
-    """`x` as one axis: with the last index changing fastest ("C"), or with the first ("F").
+def ravel(a: ArrayLike, order: Order = "C") -> Value:
+    """`a` as one axis: with the last index changing fastest ("C"), or with the first ("F").
 
     Raises ValueError for another order.
     """
     _require_order("ravel", order)
-    value = as_value(x)
+    value = as_value(a)
     return reshaped(value if order == "C" else _reversed(value), (value.size,))
 
 
-def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Value:
-    """`x` with its axes in the order `axes`; None reverses them.
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Value:
+    """`a` with its axes in the order `axes`; None reverses them.
 
     Raises ShapeError if `axes` is not a permutation of the axes.
     """
-    value = as_value(x)
+    value = as_value(a)
     if axes is None:
         return transposed(value, range(value.ndim)[::-1])
     order = normal_axes("transpose", tuple(axes), value.type)
@@ -102,21 +102,21 @@ def matrix_transpose(x: ArrayLike) -> Value:
     return swapaxes(value, -1, -2)
 
 
-def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Value:
-    """`x` with two of its axes exchanged."""
-    value = as_value(x)
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Value:
+    """`a` with two of its axes exchanged."""
+    value = as_value(a)
     first, second = (normal_axis("swapaxes", axis, value.type) for axis in (axis1, axis2))
     order = list(range(value.ndim))
     order[first], order[second] = second, first
     return transposed(value, order)
 
 
-def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
-    """`x` with the axes `source` moved to the positions `destination`; the others keep their order.
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
+    """`a` with the axes `source` moved to the positions `destination`; the others keep their order.
 
     Raises ShapeError if there is no such axis, or `source` and `destination` differ in length.
     """
-    value = as_value(x)
+    value = as_value(a)
     origins = normal_axes("moveaxis", source, value.type)
     targets = normal_axes("moveaxis", destination, value.type)
     if len(origins) != len(targets):
@@ -127,21 +127,21 @@ def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Seque
     return transposed(value, order)
 
 
-def expand_dims(x: ArrayLike, axis: int | Sequence[int] = 0) -> Value:
-    """`x` with new axes of extent 1 at the positions `axis` of the result."""
-    value = as_value(x)
+def expand_dims(a: ArrayLike, axis: int | Sequence[int] = 0) -> Value:
+    """`a` with new axes of extent 1 at the positions `axis` of the result."""
+    value = as_value(a)
     rank = value.ndim + (len(axis) if isinstance(axis, Sequence) else 1)
     added = normal_axes("expand_dims", axis, value.type, rank)
     extents = iter(value.shape)
     return reshaped(value, tuple(1 if d in added else next(extents) for d in range(rank)))
 
 
-def squeeze(x: ArrayLike, axis: Axis = None) -> Value:
-    """`x` without the axes `axis`, which must have extent 1; None: without all axes of extent 1.
+def squeeze(a: ArrayLike, axis: Axis = None) -> Value:
+    """`a` without the axes `axis`, which must have extent 1; None: without all axes of extent 1.
 
     Raises ShapeError if one has another extent.
     """
-    value = as_value(x)
+    value = as_value(a)
     if axis is None:
         return reshaped(value, tuple(extent for extent in value.shape if extent != 1))
     gone = normal_axes("squeeze", axis, value.type)
@@ -170,12 +170,12 @@ def atleast_3d(x: ArrayLike) -> Value:
     return reshaped(value, shapes[value.ndim]) if value.ndim < 3 else own(value)
 
 
-def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Value:
-    """`x` with `axis` moved in front of the axis `start`.
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Value:
+    """`a` with `axis` moved in front of the axis `start`.
 
     Raises ShapeError if there is no such axis or position.
     """
-    value = as_value(x)
+    value = as_value(a)
     start = whole_number("start", start)
     along, place = normal_axis("rollaxis", axis, value.type), start + value.ndim * (start < 0)
     if not 0 <= place <= value.ndim:

@@ -21,12 +21,12 @@ from lavax.tracer.values.value import Value
 __all__ = ["diag", "diagflat", "diagonal", "tri", "tril", "triu", "vander"]
 
 
-def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Value:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Value:
     """The `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`, as a last axis.
 
     Raises ShapeError below rank 2.
     """
-    value = as_value(x)
+    value = as_value(a)
     if value.ndim < 2:
         raise shape_error(f"diagonal: {value.type} needs at least two axes")
     moved = moveaxis(value, (axis1, axis2), (-2, -1))
@@ -45,12 +45,12 @@ def _diagonal_length(shape: Shape, offset: int) -> int:
     return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
 
 
-def diag(x: ArrayLike, k: int = 0) -> Value:
+def diag(v: ArrayLike, k: int = 0) -> Value:
     """The `k`-th diagonal of a matrix; or the matrix with a one-axis array on it, and zeros elsewhere.
 
     Raises ShapeError for other ranks.
     """
-    value = as_value(x)
+    value = as_value(v)
     if value.ndim == 2:
         return diagonal(value, k)
     if value.ndim != 1:
@@ -58,9 +58,9 @@ def diag(x: ArrayLike, k: int = 0) -> Value:
     return diagflat(value, k)
 
 
-def diagflat(x: ArrayLike, k: int = 0) -> Value:
-    """The matrix with the flattened `x` on its `k`-th diagonal, zeros elsewhere."""
-    value, k = ravel(x), whole_number("k", k)
+def diagflat(v: ArrayLike, k: int = 0) -> Value:
+    """The matrix with the flattened `v` on its `k`-th diagonal, zeros elsewhere."""
+    value, k = ravel(v), whole_number("k", k)
     count, side = value.size, value.size + max(k, -k)
     if not count:
         return broadcast_to(cast(as_value(0), value.type.dtype), (side, side))
@@ -70,9 +70,9 @@ def diagflat(x: ArrayLike, k: int = 0) -> Value:
     return padded(square, (below, above), (above, below))
 
 
-def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -> Value:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Value:
     """Ones on and below the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros above; float32 without `dtype`."""
-    shape = checked_shape("tri", (n_rows, n_rows if n_cols is None else n_cols))
+    shape = checked_shape("tri", (N, N if M is None else M))
     held = float32 if dtype is None else canonical_dtype(dtype)
     return cast(_below(TensorType(shape, int32), k), held)
 
@@ -91,20 +91,20 @@ def _matrices(name: str, x: ArrayLike) -> tuple[Value, TensorType]:
     return value, value.type.with_dtype(int32)
 
 
-def tril(x: ArrayLike, /, k: int = 0) -> Value:
-    """The matrices in the last two axes of `x` with zeros above the `k`-th diagonal."""
-    value, kind = _matrices("tril", x)
+def tril(m: ArrayLike, k: int = 0) -> Value:
+    """The matrices in the last two axes of `m` with zeros above the `k`-th diagonal."""
+    value, kind = _matrices("tril", m)
     return where(_below(kind, k), value, 0) if value.type.dtype.kind != "bool" else _below(kind, k) & value
 
 
-def triu(x: ArrayLike, /, k: int = 0) -> Value:
-    """The matrices in the last two axes of `x` with zeros below the `k`-th diagonal."""
-    value, kind = _matrices("triu", x)
+def triu(m: ArrayLike, k: int = 0) -> Value:
+    """The matrices in the last two axes of `m` with zeros below the `k`-th diagonal."""
+    value, kind = _matrices("triu", m)
     below = _below(kind, k - 1)
     return where(below, 0, value) if value.type.dtype.kind != "bool" else ~below & value
 
 
-def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Value:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Value:
     """The powers of the one-axis `x` as columns: from the (n - 1)-th down to 0, or rising.
 
     Raises ShapeError for other ranks.
@@ -112,7 +112,7 @@ def vander(x: ArrayLike, n: int | None = None, increasing: bool = False) -> Valu
     value = as_value(x)
     if value.ndim != 1:
         raise shape_error(f"vander: {value.type} must have one axis")
-    count = value.size if n is None else whole_number("n", n)
+    count = value.size if N is None else whole_number("N", N)
     column = reshaped(value, (value.size, 1))
     powers = iota(TensorType((1, count), int32), 1)
     return power(column, powers if increasing else count - 1 - powers)

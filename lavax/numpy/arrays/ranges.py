@@ -90,10 +90,10 @@ def linspace(
     stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
+    retstep: Literal[False] = False,
     dtype: Any = None,
     axis: int = 0,
     *,
-    retstep: Literal[False] = False,
     device: Any = None,
 ) -> Value: ...
 
@@ -104,10 +104,10 @@ def linspace(
     stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    dtype: Any = None,
-    axis: int = 0,
     *,
     retstep: Literal[True],
+    dtype: Any = None,
+    axis: int = 0,
     device: Any = None,
 ) -> tuple[Value, Value]: ...
 
@@ -117,10 +117,10 @@ def linspace(
     stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
+    retstep: bool = False,
     dtype: Any = None,
     axis: int = 0,
     *,
-    retstep: bool = False,
     device: Any = None,
 ) -> Value | tuple[Value, Value]:
     """`num` numbers at equal distances from `start` to `stop`, which is the last if `endpoint`.
@@ -130,7 +130,7 @@ def linspace(
     Raises ShapeError for a negative `num`, DtypeError for one that is not an integer.
     """
     if retstep:
-        numbers = linspace(start, stop, num, endpoint, dtype, axis, device=device)
+        numbers = linspace(start, stop, num, endpoint, False, dtype, axis, device=device)
         steps = num - bool(endpoint)
         return numbers, divide(subtract(stop, start), float(steps) if steps > 0 else math.nan)
     require_device("linspace", device)
@@ -181,7 +181,7 @@ def logspace(
     axis: int = 0,
 ) -> Value:
     """Powers of `base` with exponents at equal distances from `start` to `stop`; as `linspace`."""
-    result = power(float(base), linspace(start, stop, num, endpoint, _exponents(dtype), axis=axis))
+    result = power(float(base), linspace(start, stop, num, endpoint, dtype=_exponents(dtype), axis=axis))
     return result if dtype is None else cast(result, canonical_dtype(dtype))
 
 

@@ -16,26 +16,26 @@ from lavax.tracer.values.value import Value
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
-def flip(x: ArrayLike, axis: Axis = None) -> Value:
-    """`x` with the order of elements along `axis` (None: all axes) reversed."""
-    value = as_value(x)
+def flip(m: ArrayLike, axis: Axis = None) -> Value:
+    """`m` with the order of elements along `axis` (None: all axes) reversed."""
+    value = as_value(m)
     axes = tuple(sorted(normal_axes("flip", axis, value.type)))
     return with_weak(bind("flip", value, axes=axes), value.weak) if axes else own(value)
 
 
-def fliplr(x: ArrayLike) -> Value:
-    """`x` reversed along axis 1. Raises ShapeError below rank 2."""
-    return flip(x, 1)
+def fliplr(m: ArrayLike) -> Value:
+    """`m` reversed along axis 1. Raises ShapeError below rank 2."""
+    return flip(m, 1)
 
 
-def flipud(x: ArrayLike) -> Value:
-    """`x` reversed along axis 0. Raises ShapeError for a scalar."""
-    return flip(x, 0)
+def flipud(m: ArrayLike) -> Value:
+    """`m` reversed along axis 0. Raises ShapeError for a scalar."""
+    return flip(m, 0)
 
 
-def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
-    """`x` rotated `k` times by a right angle, from the first of `axes` towards the second."""
-    value = as_value(x)
+def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
+    """`m` rotated `k` times by a right angle, from the first of `axes` towards the second."""
+    value = as_value(m)
     first, second = normal_axes("rot90", tuple(axes), value.type)
     turns = whole_number("k", k) % 4
     if turns == 0:
@@ -47,12 +47,12 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
     return flip(swapaxes(value, first, second), second)
 
 
-def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
-    """`x` with elements shifted by `shift` along `axis`, the last ones to the front; None: flattened.
+def roll(a: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
+    """`a` with elements shifted by `shift` along `axis`, the last ones to the front; None: flattened.
 
     Raises ShapeError if shifts and axes differ in number, or there is no such axis.
     """
-    value = as_value(x)
+    value = as_value(a)
     if axis is None:
         return reshaped(roll(ravel(value), shift, 0), value.shape)
     axes = [normal_axis("roll", one, value.type) for one in as_shape(axis, "axis")]

@@ -14,27 +14,27 @@ from lavax.tracer.values.value import Value
 __all__ = ["isscalar", "iterable", "ndim", "shape", "size"]
 
 
-def ndim(x: ArrayLike) -> int:
-    """The number of axes of `x`."""
-    return len(as_operand(x).shape)
+def ndim(a: ArrayLike) -> int:
+    """The number of axes of `a`."""
+    return len(as_operand(a).shape)
 
 
-def shape(x: ArrayLike) -> tuple[int, ...]:
-    """The extents of `x` along its axes."""
-    return as_operand(x).shape
+def shape(a: ArrayLike) -> tuple[int, ...]:
+    """The extents of `a` along its axes."""
+    return as_operand(a).shape
 
 
-def size(x: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
-    """The number of elements of `x`, or of entries along `axis`."""
-    kind = as_operand(x).type
+def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements of `a`, or of entries along `axis`."""
+    kind = as_operand(a).type
     return prod(kind.shape[along] for along in normal_axes("size", axis, kind))
 
 
-def isscalar(x: Any) -> bool:
-    """Whether `x` is one number: Python's, NumPy's, or an array of no axes."""
-    return not x.ndim if isinstance(x, (Value, np.ndarray)) else bool(np.isscalar(x))
+def isscalar(element: Any) -> bool:
+    """Whether `element` is one number: Python's, NumPy's, or an array of no axes."""
+    return not element.ndim if isinstance(element, (Value, np.ndarray)) else bool(np.isscalar(element))
 
 
-def iterable(x: Any) -> bool:
-    """Whether one can loop over `x`: not over an array of no axes."""
-    return bool(x.ndim) if isinstance(x, Value) else bool(np.iterable(x))
+def iterable(y: Any) -> bool:
+    """Whether one can loop over `y`: not over an array of no axes."""
+    return bool(y.ndim) if isinstance(y, Value) else bool(np.iterable(y))

@@ -13,12 +13,12 @@ from lavax.tracer.values.value import Value
 __all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
 
 
-def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
-    """`x` split along `axis` into a number of equal parts, or before the given positions.
+def split(ary: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
+    """`ary` split along `axis` into a number of equal parts, or before the given positions.
 
     Raises ShapeError if the extent is not a multiple of the number of parts.
     """
-    value = as_value(x)
+    value = as_value(ary)
     along = normal_axis("split", axis, value.type)
     extent = value.shape[along]
     if isinstance(indices_or_sections, Iterable):
@@ -29,12 +29,12 @@ def split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0)
     return _cut_at(value, along, range(extent // parts, extent, extent // parts) if extent else [0] * (parts - 1))
 
 
-def array_split(x: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
+def array_split(ary: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
     """As `split`, but if the extent is not a multiple of the number of parts, the first parts are longer by one.
 
     Raises ShapeError for less than one part.
     """
-    value = as_value(x)
+    value = as_value(ary)
     along = normal_axis("array_split", axis, value.type)
     if isinstance(indices_or_sections, Iterable):
         return _cut_at(value, along, indices_or_sections)
@@ -68,18 +68,18 @@ def _split_along(name: str, axis: int, x: ArrayLike, indices_or_sections: int | 
     return split(value, indices_or_sections, axis)
 
 
-def hsplit(x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
     """`split` along axis 1, or axis 0 of an array of one axis."""
-    return _split_along("hsplit", min(as_value(x).ndim, 2) - 1, x, indices_or_sections)
+    return _split_along("hsplit", min(as_value(ary).ndim, 2) - 1, ary, indices_or_sections)
 
 
-def vsplit(x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
     """`split` along axis 0. Raises ShapeError below rank 2."""
-    if as_value(x).ndim < 2:
-        raise shape_error(f"vsplit: {as_value(x).type} needs at least 2 axes")
-    return _split_along("vsplit", 0, x, indices_or_sections)
+    if as_value(ary).ndim < 2:
+        raise shape_error(f"vsplit: {as_value(ary).type} needs at least 2 axes")
+    return _split_along("vsplit", 0, ary, indices_or_sections)
 
 
-def dsplit(x: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Iterable[int]) -> list[Value]:
     """`split` along axis 2. Raises ShapeError below rank 3."""
-    return _split_along("dsplit", 2, x, indices_or_sections)
+    return _split_along("dsplit", 2, ary, indices_or_sections)

@@ -21,14 +21,14 @@ __all__ = ["repeat", "tile"]
 
 
 def repeat(
-    x: ArrayLike, repeats: int | ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
+    a: ArrayLike, repeats: int | ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Value:
-    """`x` with each element repeated `repeats` times along `axis`; None: flattened first.
+    """`a` with each element repeated `repeats` times along `axis`; None: flattened first.
 
     `repeats` may be an array of one number per entry. If it is computed inside `compile`, the extent of the result must
     be given as `total_repeat_length`: excess entries are dropped, and the last entry fills up.
     """
-    value = as_value(x)
+    value = as_value(a)
     if axis is None:
         value, axis = ravel(value), 0
     along = normal_axis("repeat", axis, value.type)
@@ -65,12 +65,12 @@ def _repeated_each(value: Value, along: int, times: Value, length: int | None) -
     return bind("transpose", found, axes=tuple(sorted(range(value.ndim), key=order.__getitem__)))
 
 
-def tile(x: ArrayLike, reps: int | Sequence[int]) -> Value:
-    """`x` as a tile, repeated `reps` times along each axis; both are aligned at the last axis.
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Value:
+    """`A` as a tile, repeated `reps` times along each axis; both are aligned at the last axis.
 
     Raises ShapeError for negative numbers.
     """
-    value = as_value(x)
+    value = as_value(A)
     times = as_shape(reps, "reps")
     if min(times, default=0) < 0:
         raise shape_error(f"tile: {times} are not numbers of repetitions")

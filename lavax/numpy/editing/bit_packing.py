@@ -31,13 +31,13 @@ def _shifts(name: str, order: Order) -> Value:
     return subtract(7, line) if order == "big" else line
 
 
-def packbits(x: ArrayLike, axis: int | None = None, bitorder: Order = "big") -> Value:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: Order = "big") -> Value:
     """Whether elements are true (not zero), eight in a byte along `axis` (None: flattened), as uint8.
 
     The last byte is filled up with zeros. `bitorder` "big" puts the first of eight at the top. Raises DtypeError
-    unless `x` holds integers or truth values.
+    unless `a` holds integers or truth values.
     """
-    value = as_value(x)
+    value = as_value(a)
     if value.type.dtype.is_float:
         raise dtype_error(f"packbits is not defined for {value.type}: integers and truth values only")
     if axis is None:
@@ -52,14 +52,14 @@ def packbits(x: ArrayLike, axis: int | None = None, bitorder: Order = "big") -> 
 
 
 def unpackbits(
-    x: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: Order = "big"
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: Order = "big"
 ) -> Value:
     """The bits of bytes along `axis` (None: flattened), as uint8 0 and 1.
 
     `count` is the number of bits kept: missing ones are zeros, a negative number is cut off the end. Raises
-    DtypeError unless `x` is uint8.
+    DtypeError unless `a` is uint8.
     """
-    value = as_value(x)
+    value = as_value(a)
     if value.type.dtype != uint8:
         raise dtype_error(f"unpackbits is not defined for {value.type}: uint8 only")
     if axis is None:

@@ -49,15 +49,15 @@ def _counting(count: int) -> Value:
 
 
 def delete(
-    x: ArrayLike, obj: int | slice | ArrayLike, axis: int | None = None, *, assume_unique_indices: bool = False
+    arr: ArrayLike, obj: int | slice | ArrayLike, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Value:
-    """`x` without the entries `obj` along `axis` (None: of the flattened array).
+    """`arr` without the entries `obj` along `axis` (None: of the flattened array).
 
     `obj` is a position, a slice, positions, or a mask. Positions computed inside `compile` are one number, or with
     `assume_unique_indices` an array without repetitions: else the shape of the result would depend on them
     (ConcretizationError). Raises an IndexError for a known position outside.
     """
-    value, along = _along("delete", x, axis)
+    value, along = _along("delete", arr, axis)
     if isinstance(obj, Tracer) and (not obj.ndim or assume_unique_indices):
         return take(value, _kept_places(obj, along, value.type), along, mode="promise_in_bounds")
     line = np.arange(value.shape[along], dtype=np.int32)
@@ -90,14 +90,14 @@ def _kept_places(obj: Value, axis: int, type: TensorType) -> Value:
     return add(line, searchsorted(subtract(gone, _counting(gone.size)), line, "right"))
 
 
-def insert(x: ArrayLike, obj: int | slice | ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:
-    """`x` with `values` inserted before the positions `obj` along `axis` (None: into the flattened array).
+def insert(arr: ArrayLike, obj: int | slice | ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:
+    """`arr` with `values` inserted before the positions `obj` along `axis` (None: into the flattened array).
 
-    `obj` is a position (for any number of entries), a slice, positions, or a mask; positions are those in `x`.
-    `values` are cast to the dtype of `x` and broadcast. Raises an IndexError for a known position outside; a computed
+    `obj` is a position (for any number of entries), a slice, positions, or a mask; positions are those in `arr`.
+    `values` are cast to the dtype of `arr` and broadcast. Raises an IndexError for a known position outside; a computed
     one is clamped to the range.
     """
-    value, along = _along("insert", x, axis)
+    value, along = _along("insert", arr, axis)
     new = cast(as_value(values), value.type.dtype)
     new = reshaped(new, (1,) * (value.ndim - new.ndim) + new.shape)
     if new.ndim > value.ndim:
@@ -166,17 +166,17 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Value:
     return cut(value, 0, start, value.size - (trailing if "b" in trim.lower() else 0))
 
 
-def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:
-    """`values` after `x` along `axis`; None: both flattened."""
-    return concatenate([x, values], axis)
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:
+    """`values` after `arr` along `axis`; None: both flattened."""
+    return concatenate([arr, values], axis)
 
 
-def resize(x: ArrayLike, new_shape: int | Sequence[int]) -> Value:
-    """The flattened `x`, repeated as needed, in `new_shape`; zeros if `x` has no elements.
+def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Value:
+    """The flattened `a`, repeated as needed, in `new_shape`; zeros if `a` has no elements.
 
     Raises ShapeError for negative extents.
     """
-    value, shape = ravel(x), checked_shape("resize", new_shape)
+    value, shape = ravel(a), checked_shape("resize", new_shape)
     size = math.prod(shape)
     if not value.size or not size:
         return bind("constant", type=value.type.with_shape(shape), value=value.type.dtype.number(0))

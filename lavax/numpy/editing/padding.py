@@ -34,7 +34,7 @@ def _by_side(name: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
 
 
 def pad(
-    x: ArrayLike,
+    array: ArrayLike,
     pad_width: PadWidth,
     mode: Mode = "constant",
     *,
@@ -43,7 +43,7 @@ def pad(
     stat_length: PadWidth | None = None,
     reflect_type: Literal["even", "odd"] = "even",
 ) -> Value:
-    """`x` with `pad_width` more elements at the ends of its axes.
+    """`array` with `pad_width` more elements at the ends of its axes.
 
     Widths and values are a number, a pair (before, after), or a pair per axis. The modes are NumPy's: "constant"
     (`constant_values`; where the edges of two axes meet, that of the later axis), "edge", "reflect" and "symmetric"
@@ -53,7 +53,7 @@ def pad(
     """
     if mode not in MODES:
         raise ValueError(f"pad: mode {mode!r} is not known; the modes are {', '.join(MODES)}")
-    value = as_value(x)
+    value = as_value(array)
     pairs = _by_side("pad_width", pad_width, value.ndim)
     widths = [(whole_number("pad_width", before), whole_number("pad_width", after)) for before, after in pairs]
     if any(width < 0 for pair in widths for width in pair):

@@ -105,21 +105,21 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 
 def put_along_axis(
-    x: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True
+    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True
 ) -> Value:
-    """`x` with `values` at the positions `indices` along `axis` (None: flattened).
+    """`arr` with `values` at the positions `indices` along `axis` (None: flattened).
 
-    `indices` has the rank of `x` and broadcasts at the other axes; `values` is broadcast to it. If a position is
-    named twice, the last value remains. Raises ValueError if `x` cannot be written to, unless `inplace` is False, and
+    `indices` has the rank of `arr` and broadcasts at the other axes; `values` is broadcast to it. If a position is
+    named twice, the last value remains. Raises ValueError if `arr` cannot be written to, unless `inplace` is False, and
     an IndexError for a known position outside; computed ones are dropped.
     """
-    _require_writable("put_along_axis", x, inplace)
-    value = as_value(x)
+    _require_writable("put_along_axis", arr, inplace)
+    value = as_value(arr)
     if axis is None:
         replaced = reshaped(_put_along(ravel(value), ravel(indices), values, 0), value.shape)
     else:
         replaced = _put_along(value, indices, values, normal_axis("put_along_axis", axis, value.type))
-    return _result(x, replaced, inplace)
+    return _result(arr, replaced, inplace)
 
 
 def _put_along(value: Value, indices: ArrayLike, values: ArrayLike, along: int) -> Value:

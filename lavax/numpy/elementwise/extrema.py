@@ -22,11 +22,11 @@ def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = Non
     return result if max is None else minimum(result, max)
 
 
-def fmax(x: ArrayLike, y: ArrayLike) -> Value:
-    """The greater of `x` and `y`, elementwise; if one is NaN, the other."""
-    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Value:
+    """The greater of `x1` and `x2`, elementwise; if one is NaN, the other."""
+    return where(isnan(x1), x2, where(isnan(x2), x1, maximum(x1, x2)))
 
 
-def fmin(x: ArrayLike, y: ArrayLike) -> Value:
-    """The smaller of `x` and `y`, elementwise; if one is NaN, the other."""
-    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Value:
+    """The smaller of `x1` and `x2`, elementwise; if one is NaN, the other."""
+    return where(isnan(x1), x2, where(isnan(x2), x1, minimum(x1, x2)))

@@ -138,15 +138,19 @@ def modf(x: ArrayLike) -> tuple[Value, Value]:
 
 
 def nan_to_num(
-    x: ArrayLike, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None, neginf: ArrayLike | None = None
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
 ) -> Value:
     """`x` with `nan` for NaN, and `posinf` and `neginf` for infinities: None is the largest finite number.
 
-    Of complex numbers each part is replaced on its own.
+    Of complex numbers each part is replaced on its own. `copy` changes nothing: the result is a new array.
     """
     value = as_value(x)
     if value.type.dtype.is_complex:
-        parts = [nan_to_num(bind(part, value), nan, posinf, neginf) for part in ("real", "imag")]
+        parts = [nan_to_num(bind(part, value), copy, nan, posinf, neginf) for part in ("real", "imag")]
         return with_weak(bind("complex", *parts), value.weak)
     if not value.type.dtype.is_float:
         return own(value)

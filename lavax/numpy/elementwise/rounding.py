@@ -7,6 +7,7 @@ from lavax.ir.types import bool_, int32
 from lavax.numpy._core.application import apply, together
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, isfinite, isinf, less, logical_and, logical_or, where
@@ -37,13 +38,14 @@ def trunc(x: ArrayLike) -> Value:
     return apply("truncate", value, name="trunc") if value.type.dtype.is_inexact else own(value)
 
 
-def round(x: ArrayLike, decimals: int = 0) -> Value:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Value:
     """The nearest whole number, halves to the even one, elementwise; `decimals` places are kept.
 
     Integers are unchanged, except for negative `decimals`, which round to tens, hundreds, … Halves are decided by x *
-    10**decimals in the dtype of `x`, or in float32 if that has 16 bits. A number without further places is unchanged.
+    10**decimals in the dtype of `a`, or in float32 if that has 16 bits. A number without further places is unchanged.
     """
-    value, places = as_value(x), whole_number("decimals", decimals)
+    refuse_out("round", out)
+    value, places = as_value(a), whole_number("decimals", decimals)
     if value.type.dtype.is_complex:
         return bind("complex", *(round(bind(part, value), places) for part in ("real", "imag")))
     if not value.type.dtype.is_float:

@@ -38,12 +38,12 @@ def apply_along_axis(
     return moveaxis(reshaped(found, kept + results), tuple(places), tuple(range(along, along + len(results))))
 
 
-def apply_over_axes(func: Callable[[Value, int], ArrayLike], x: ArrayLike, axes: Axis) -> Value:
+def apply_over_axes(func: Callable[[Value, int], ArrayLike], a: ArrayLike, axes: Axis) -> Value:
     """`func(x, axis)` for each of `axes` in sequence (None: all); each result keeps its rank or loses the axis.
 
     Raises ShapeError if a result has another rank.
     """
-    value = as_value(x)
+    value = as_value(a)
     for axis in normal_axes("apply_over_axes", axes, value.type):
         found = as_value(func(value, axis))
         result = expand_dims(found, axis) if found.ndim == value.ndim - 1 else found

@@ -18,11 +18,13 @@ from lavax.tracer.values.value import Value
 __all__ = ["indices", "meshgrid"]
 
 
-def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False) -> list[Value]:
+def meshgrid(
+    *arrays: ArrayLike, copy: bool = True, sparse: bool = False, indexing: Literal["xy", "ij"] = "xy"
+) -> list[Value]:
     """Coordinate arrays of a grid, one per one-axis array of coordinates.
 
     With "ij" the array k varies along axis k; with "xy" axes 0 and 1 are exchanged. `sparse` leaves the other axes at
-    extent 1. Raises ValueError for another `indexing`.
+    extent 1. `copy` changes nothing. Raises ValueError for another `indexing`.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")

@@ -44,15 +44,15 @@ def _in_a_matrix(name: str, chosen: Callable[..., Any], n: int, k: int, m: int |
     return lift(row.astype(np.int32)), lift(column.astype(np.int32))
 
 
-def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[Value, Value]:
-    """`tril_indices` of the shape of the matrix `x`."""
-    rows, columns = _square("tril_indices_from", x)
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Value, Value]:
+    """`tril_indices` of the shape of the matrix `arr`."""
+    rows, columns = _square("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[Value, Value]:
-    """`triu_indices` of the shape of the matrix `x`."""
-    rows, columns = _square("triu_indices_from", x)
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Value, Value]:
+    """`triu_indices` of the shape of the matrix `arr`."""
+    rows, columns = _square("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
 
@@ -69,19 +69,24 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Value, ...]:
     return (iota(TensorType(checked_shape("diag_indices", n), int32), 0),) * whole_number("ndim", ndim)
 
 
-def diag_indices_from(x: ArrayLike) -> tuple[Value, ...]:
-    """`diag_indices` of the shape of `x`.
+def diag_indices_from(arr: ArrayLike) -> tuple[Value, ...]:
+    """`diag_indices` of the shape of `arr`.
 
     Raises ShapeError unless it has two axes or more, all of one extent.
     """
-    kind = as_value(x).type
+    kind = as_value(arr).type
     if kind.rank < 2 or len(set(kind.shape)) > 1:
         raise shape_error(f"diag_indices_from: {kind} must have at least two axes, all of one extent")
     return diag_indices(kind.shape[0], kind.rank)
 
 
-def mask_indices(n: int, mask_func: Callable[[Value, int], ArrayLike], k: int = 0) -> tuple[Value, ...]:
-    """The int32 positions in an (n, n) matrix where `mask_func(ones, k)`, such as `triu`, is not 0."""
+def mask_indices(
+    n: int, mask_func: Callable[[Value, int], ArrayLike], k: int = 0, *, size: int | None = None
+) -> tuple[Value, ...]:
+    """The int32 positions in an (n, n) matrix where `mask_func(ones, k)`, such as `triu`, is not 0; `size` of them.
+
+    `size` is as in `nonzero`.
+    """
     require_function(mask_func, "mask_indices takes a size and a function")
-    result: tuple[Value, ...] = nonzero(mask_func(ones((n, n)), k))
+    result: tuple[Value, ...] = nonzero(mask_func(ones((n, n)), k), size=size)
     return result

@@ -44,7 +44,7 @@ def true_places(name: str, mask: Value, size: int | None, advice: str) -> tuple[
 
 
 def nonzero(
-    x: ArrayLike, *, size: int | None = None, fill_value: Scalar | tuple[Scalar, ...] | None = None
+    a: ArrayLike, *, size: int | None = None, fill_value: Scalar | tuple[Scalar, ...] | None = None
 ) -> tuple[Value, ...]:
     """The int32 positions of the elements that are not zero, in row-major order: one array per axis.
 
@@ -52,7 +52,7 @@ def nonzero(
     fills up. It is required inside `compile`, which raises ConcretizationError without it. Raises ShapeError for a
     scalar.
     """
-    value = as_value(x)
+    value = as_value(a)
     if not value.ndim:
         raise shape_error("nonzero: a scalar has no positions: use atleast_1d")
     places, is_one = true_places("nonzero", ravel(as_truth(value)), size, USE_SIZE)
@@ -65,14 +65,14 @@ def nonzero(
     return tuple(reversed(results))
 
 
-def flatnonzero(x: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
-    """The int32 positions of the elements of the flattened `x` that are not zero; `size` as in `nonzero`."""
-    return nonzero(ravel(x), size=size, fill_value=fill_value)[0]
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
+    """The int32 positions of the elements of the flattened `a` that are not zero; `size` as in `nonzero`."""
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(x: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
     """The int32 positions of the elements that are not zero as rows of an array; `size` as in `nonzero`."""
-    value = as_value(x)
+    value = as_value(a)
     if not value.ndim:
         places = nonzero(reshaped(value, (1,)), size=size, fill_value=fill_value)[0]
         return reshaped(cut(reshaped(places, (*places.shape, 1)), 1, 0, 0), (places.size, 0))

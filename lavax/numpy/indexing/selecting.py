@@ -10,6 +10,7 @@ from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, scalar_as
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.sequences import parts_of
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.elementwise import comparison
@@ -21,20 +22,27 @@ from lavax.tracer.values.value import Value
 __all__ = ["choose", "compress", "extract", "select", "where"]
 
 
-def extract(condition: ArrayLike, x: ArrayLike, *, size: int | None = None, fill_value: Scalar = 0) -> Value:
-    """The elements of the flattened `x` where the flattened `condition` is true; `size` as in `compress`."""
-    return compress(ravel(condition), ravel(x), 0, size=size, fill_value=fill_value)
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: Scalar = 0) -> Value:
+    """The elements of the flattened `arr` where the flattened `condition` is true; `size` as in `compress`."""
+    return compress(ravel(condition), ravel(arr), 0, size=size, fill_value=fill_value)
 
 
 def compress(
-    condition: ArrayLike, x: ArrayLike, axis: int | None = None, *, size: int | None = None, fill_value: Scalar = 0
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Scalar = 0,
+    out: None = None,
 ) -> Value:
-    """The entries of `x` along `axis` (None: of the flattened array) where `condition`, of one axis, is true.
+    """The entries of `a` along `axis` (None: of the flattened array) where `condition`, of one axis, is true.
 
-    `size` is the number of entries returned: the first ones, then entries of `fill_value`, cast to the dtype of `x`. It
+    `size` is the number of entries returned: the first ones, then entries of `fill_value`, cast to the dtype of `a`. It
     is required inside `compile`, which raises ConcretizationError without it.
     """
-    value = as_value(x)
+    refuse_out("compress", out)
+    value = as_value(a)
     if axis is None:
         value, axis = ravel(value), 0
     along = normal_axis("compress", axis, value.type)
@@ -84,11 +92,14 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     return as_value(result)
 
 
-def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Value, mode: Literal["clip", "wrap"] = "clip") -> Value:
+def choose(
+    a: ArrayLike, choices: Sequence[ArrayLike] | Value, out: None = None, mode: Literal['clip', 'wrap'] = "clip"
+) -> Value:
     """For each element of the integers `a` the element of the choice with that number; others are clamped or wrapped.
 
     Raises ShapeError for no choices.
     """
+    refuse_out("choose", out)
     rows = [as_value(choice) for choice in parts_of("choose", choices)]
     number = as_value(a)
     if mode == "wrap":

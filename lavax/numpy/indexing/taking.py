@@ -12,6 +12,7 @@ from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import transposed
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, holds_values
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import ravel, reshape
 from lavax.numpy.elementwise.comparison import greater_equal, less, logical_or, where
@@ -30,15 +31,16 @@ TAKE_MODES = (None, "clip", "wrap", "fill", "promise_in_bounds")
 
 
 def take(
-    x: ArrayLike,
+    a: ArrayLike,
     indices: ArrayLike,
     axis: int | None = None,
+    out: None = None,
     mode: TakeMode = None,
-    fill_value: Scalar | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
+    fill_value: Scalar | None = None,
 ) -> Value:
-    """The entries of `x` at `indices` along `axis` (None: of the flattened array); axes of `indices` replace that axis.
+    """The entries of `a` at `indices` along `axis` (None: of the flattened array); axes of `indices` replace that axis.
 
     Negative positions count from the end. For positions outside: by default one that is a Python or NumPy number raises
     an IndexError, and one in an array reads as with "fill"; with `mode` "clip" all are clamped, negative ones to 0;
@@ -46,9 +48,10 @@ def take(
     unsigned one, True); "promise_in_bounds": there are none. The hints `unique_indices` and `indices_are_sorted` are
     taken as JAX takes them, and change nothing. Raises ValueError for another mode.
     """
+    refuse_out("take", out)
     if mode not in TAKE_MODES:
         raise ValueError(f"take: mode is {', '.join(map(repr, TAKE_MODES[:-1]))} or {TAKE_MODES[-1]!r}, got {mode!r}")
-    value = as_value(x)
+    value = as_value(a)
     if axis is None:
         value, axis = ravel(value), 0
     along = normal_axis("take", axis, value.type)
@@ -88,15 +91,15 @@ def _filled(value: Value, indices: ArrayLike, along: int, fill_value: Scalar | N
 
 
 def take_along_axis(
-    x: ArrayLike,
+    arr: ArrayLike,
     indices: ArrayLike,
     axis: int | None = -1,
     mode: Literal["clip", "fill", "promise_in_bounds"] | None = None,
     fill_value: Scalar | None = None,
 ) -> Value:
-    """For each position of `indices` the entry of `x` there, but along `axis` at the position given by `indices`.
+    """For each position of `indices` the entry of `arr` there, but along `axis` at the position given by `indices`.
 
-    `x` and `indices` have one rank and broadcast at the other axes; `axis` None takes both flattened. Negative
+    `arr` and `indices` have one rank and broadcast at the other axes; `axis` None takes both flattened. Negative
     positions count from the end. For positions outside: by default one that is a Python or NumPy number raises an
     IndexError, and one in an array reads as with "fill"; with `mode` "clip" all are clamped; with "fill" they read
     `fill_value` (None: NaN, the least signed integer, the greatest unsigned one, True); "promise_in_bounds": there are
@@ -106,7 +109,7 @@ def take_along_axis(
         raise ValueError(
             f"take_along_axis: mode is None, 'clip', 'fill' or 'promise_in_bounds', got {mode!r}"
         )
-    value = as_value(x)
+    value = as_value(arr)
     if axis is None:
         value, axis = ravel(value), 0
         indices = indices if np.ndim(indices) == 1 else ravel(indices)

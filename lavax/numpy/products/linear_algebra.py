@@ -12,6 +12,7 @@ from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.matrices import diagonal
@@ -71,7 +72,7 @@ def _require_inner(name: str, left: Value, right: Value, left_axis: int, right_a
 
 @with_element_type
 def matmul(
-    x: ArrayLike, y: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
+    a: ArrayLike, b: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:
     """The matrix product over the last two axes; the axes before these broadcast.
 
@@ -82,7 +83,7 @@ def matmul(
     of the operands.
     Raises ShapeError if the inner extents differ, and for scalars; ValueError for another precision.
     """
-    left, right = common_dtype([x, y])
+    left, right = common_dtype([a, b])
     if not left.ndim or not right.ndim:
         raise _product_error("matmul", left, right, "each needs at least one axis")
     inner = max(right.ndim - 2, 0)
@@ -146,16 +147,16 @@ def _without_dropped(value: Value, axes: list[int | None]) -> tuple[Value, list[
 
 @with_element_type
 def dot(
-    x: ArrayLike, y: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
+    a: ArrayLike, b: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:
-    """NumPy's dot: a product with scalars, else the sum over the last axis of `x` and the second to last of `y`.
+    """NumPy's dot: a product with scalars, else the sum over the last axis of `a` and the second to last of `b`.
 
-    The result has the other axes of `x`, then those of `y`. `precision` and `preferred_element_type` are as in
+    The result has the other axes of `a`, then those of `b`. `precision` and `preferred_element_type` are as in
     `matmul`. Raises ShapeError if the two extents differ, ValueError for another precision.
     """
-    left, right = common_dtype([x, y])
+    left, right = common_dtype([a, b])
     if not left.ndim or not right.ndim:
-        return multiply(x, y)
+        return multiply(a, b)
     inner = max(right.ndim - 2, 0)
     _require_inner("dot", left, right, -1, -1 if right.ndim == 1 else -2)
     return contracted(left, right, ((left.ndim - 1,), (inner,)), precision=precision)
@@ -163,54 +164,55 @@ def dot(
 
 @with_element_type
 def inner(
-    x: ArrayLike, y: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
+    a: ArrayLike, b: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:
     """The sum of products over the last axis of both; a product with scalars.
 
     `precision` and `preferred_element_type` are as in `matmul`.
     """
-    left, right = common_dtype([x, y])
+    left, right = common_dtype([a, b])
     if not left.ndim or not right.ndim:
-        return multiply(x, y)
+        return multiply(a, b)
     _require_inner("inner", left, right, -1, -1)
     return contracted(left, right, ((left.ndim - 1,), (right.ndim - 1,)), precision=precision)
 
 
 @with_element_type
 def vdot(
-    x: ArrayLike, y: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
+    a: ArrayLike, b: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:
     """The sum of products of all elements, in row-major order.
 
     `precision` and `preferred_element_type` are as in `matmul`.
     """
-    left, right = (ravel(value) for value in common_dtype([x, y]))
+    left, right = (ravel(value) for value in common_dtype([a, b]))
     _require_inner("vdot", left, right, 0, 0)
     return contracted(conj(left), right, ((0,), (0,)), precision=precision)
 
 
-def outer(x: ArrayLike, y: ArrayLike) -> Value:
-    """All products of an element of `x` and one of `y`, both flattened, as a matrix."""
-    left, right = (ravel(value) for value in common_dtype([x, y]))
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Value:
+    """All products of an element of `a` and one of `b`, both flattened, as a matrix."""
+    refuse_out("outer", out)
+    left, right = (ravel(value) for value in common_dtype([a, b]))
     return multiply(reshaped(left, (left.size, 1)), right)
 
 
 @with_element_type
 def tensordot(
-    x: ArrayLike,
-    y: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
     axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
     *,
     precision: str | None = None,
     preferred_element_type: Any = None,
 ) -> Value:
-    """The sum of products over `axes`: the last n of `x` and the first n of `y`, or a pair (of `x`, of `y`).
+    """The sum of products over `axes`: the last n of `a` and the first n of `b`, or a pair (of `a`, of `b`).
 
-    The result has the other axes of `x`, then those of `y`. `precision` and `preferred_element_type` are
+    The result has the other axes of `a`, then those of `b`. `precision` and `preferred_element_type` are
     as in `matmul`.
     Raises ShapeError if extents differ.
     """
-    left, right = common_dtype([x, y])
+    left, right = common_dtype([a, b])
     of_left, of_right = _tensordot_axes(left, right, axes)
     if len(of_left) != len(of_right):
         raise _product_error("tensordot", left, right, f"axes name {len(of_left)} and {len(of_right)} axes")
@@ -231,6 +233,7 @@ def _tensordot_axes(
     return normal_axes("tensordot", axes[0], left.type), normal_axes("tensordot", axes[1], right.type)
 
 
-def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Value:
+def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Value:
     """The sums of the `offset`-th diagonals of the matrices in the axes `axis1` and `axis2`."""
-    return sum_over(diagonal(x, offset, axis1, axis2), -1, dtype)
+    refuse_out("trace", out)
+    return sum_over(diagonal(a, offset, axis1, axis2), -1, dtype)

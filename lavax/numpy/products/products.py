@@ -20,19 +20,19 @@ from lavax.tracer.values.value import Value
 __all__ = ["cross", "kron", "matvec", "vecdot", "vecmat"]
 
 
-def kron(x: ArrayLike, y: ArrayLike) -> Value:
-    """The Kronecker product: each element of `x` times all of `y`, as blocks."""
-    left, right = as_value(x), as_value(y)
+def kron(a: ArrayLike, b: ArrayLike) -> Value:
+    """The Kronecker product: each element of `a` times all of `b`, as blocks."""
+    left, right = as_value(a), as_value(b)
     rank = max(left.ndim, right.ndim)
     outer = (1,) * (rank - left.ndim) + left.shape
     inner = (1,) * (rank - right.ndim) + right.shape
     first = reshaped(left, tuple(extent for pair in zip(outer, (1,) * rank, strict=True) for extent in pair))
     second = reshaped(right, tuple(extent for pair in zip((1,) * rank, inner, strict=True) for extent in pair))
-    return reshaped(multiply(first, second), tuple(a * b for a, b in zip(outer, inner, strict=True)))
+    return reshaped(multiply(first, second), tuple(m * n for m, n in zip(outer, inner, strict=True)))
 
 
 def cross(
-    x: ArrayLike, y: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Value:
     """The cross product of vectors of 3 (or 2) components along `axis`; if both have 2, its third component.
 
@@ -40,22 +40,22 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    together = common_dtype([x, y])
+    together = common_dtype([a, b])
     held = together[0].type.dtype
     left, right = (
         moveaxis(cast(value, averaging(held)), at, -1) for value, at in zip(together, (axisa, axisb), strict=True)
     )
     if left.shape[-1] not in (2, 3) or right.shape[-1] not in (2, 3):
         raise shape_error(f"cross: vectors have 2 or 3 components, got {left.type} and {right.type}")
-    a, b = ([value[..., k] for k in range(value.shape[-1])] for value in (left, right))
-    third = subtract(multiply(a[0], b[1]), multiply(a[1], b[0]))
-    if len(a) == len(b) == 2:
+    first, second = ([value[..., k] for k in range(value.shape[-1])] for value in (left, right))
+    third = subtract(multiply(first[0], second[1]), multiply(first[1], second[0]))
+    if len(first) == len(second) == 2:
         return cast(third, held)
     zero = multiply(third, 0)
-    a, b = (parts if len(parts) == 3 else [*parts, zero] for parts in (a, b))
+    first, second = (parts if len(parts) == 3 else [*parts, zero] for parts in (first, second))
     parts = [
-        subtract(multiply(a[1], b[2]), multiply(a[2], b[1])),
-        subtract(multiply(a[2], b[0]), multiply(a[0], b[2])),
+        subtract(multiply(first[1], second[2]), multiply(first[2], second[1])),
+        subtract(multiply(first[2], second[0]), multiply(first[0], second[2])),
         third,
     ]
     result = cast(stack(broadcast_arrays(*parts), -1), held)

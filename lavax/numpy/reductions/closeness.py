@@ -16,10 +16,10 @@ __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 
 
 def isclose(
-    x: ArrayLike, y: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Value:
     """Whether |x - y| <= atol + rtol · |y|, elementwise, as bool; infinities are close to themselves only."""
-    (first, second), _ = together("isclose", x, y, real=True)
+    (first, second), _ = together("isclose", a, b, real=True)
     near = less_equal(abs(subtract(first, second)), add(atol, multiply(rtol, abs(second))))
     finite = logical_and(isfinite(first), isfinite(second))
     close = where(finite, near, equal(first, second))
@@ -27,24 +27,24 @@ def isclose(
 
 
 def allclose(
-    x: ArrayLike, y: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Value:
     """Whether all elements are close, as `isclose` says, as a bool of rank 0."""
-    return all_over(isclose(x, y, rtol, atol, equal_nan))
+    return all_over(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(x: ArrayLike, y: ArrayLike, equal_nan: bool = False) -> Value:
-    """Whether `x` and `y` have the same shape and elements, as a bool of rank 0."""
-    first, second = as_value(x), as_value(y)
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Value:
+    """Whether `a1` and `a2` have the same shape and elements, as a bool of rank 0."""
+    first, second = as_value(a1), as_value(a2)
     if first.shape != second.shape:
         return constant(False, first.type.with_shape(()).with_dtype(bool_))
     same = equal(first, second)
     return all_over(logical_or(same, logical_and(isnan(first), isnan(second))) if equal_nan else same)
 
 
-def array_equiv(x: ArrayLike, y: ArrayLike) -> Value:
-    """Whether `x` and `y` broadcast to one shape, and have the same elements there, as a bool of rank 0."""
-    first, second = as_value(x), as_value(y)
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Value:
+    """Whether `a1` and `a2` broadcast to one shape, and have the same elements there, as a bool of rank 0."""
+    first, second = as_value(a1), as_value(a2)
     try:
         broadcast_shapes(first.shape, second.shape)
     except ShapeError:

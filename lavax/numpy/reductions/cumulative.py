@@ -9,6 +9,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.promotion import accumulating
 from lavax.numpy.arrays.creation import full
 from lavax.numpy.arrays.joining import concatenate
@@ -48,20 +49,22 @@ def _accumulated_in(dtype: DType, op: str, value: Value, axis: int) -> Value:
     return with_weak(cast(accumulated(op, cast(value, accumulating(dtype)), axis), dtype), False)
 
 
-def cumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Value:
     """The sums of the elements up to each along `axis` (None: of the flattened array), in `dtype`.
 
-    `dtype` None is that of `x`, but 32 bits for narrower integers, and int32 for truth values.
+    `dtype` None is that of `a`, but 32 bits for narrower integers, and int32 for truth values.
     """
-    return _numeric("cumulative_sum", x, axis, dtype)
+    refuse_out("cumsum", out)
+    return _numeric("cumulative_sum", a, axis, dtype)
 
 
-def cumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Value:
     """The products of the elements up to each along `axis` (None: of the flattened array), in `dtype`.
 
-    `dtype` None is that of `x`, but 32 bits for narrower integers, and int32 for truth values.
+    `dtype` None is that of `a`, but 32 bits for narrower integers, and int32 for truth values.
     """
-    return _numeric("cumulative_prod", x, axis, dtype)
+    refuse_out("cumprod", out)
+    return _numeric("cumulative_prod", a, axis, dtype)
 
 
 def _standard(op: str, start: int, x: ArrayLike, axis: int | None, dtype: Any, include_initial: bool) -> Value:
@@ -132,11 +135,13 @@ def _without_nan(x: ArrayLike, instead: int) -> Value:
     return where(isnan(value), instead, value) if value.type.dtype.is_inexact else value
 
 
-def nancumsum(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Value:
     """As `cumsum`, with NaN counted as 0."""
-    return cumsum(_without_nan(x, 0), axis, dtype)
+    refuse_out("nancumsum", out)
+    return cumsum(_without_nan(a, 0), axis, dtype)
 
 
-def nancumprod(x: ArrayLike, axis: int | None = None, dtype: Any = None) -> Value:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Value:
     """As `cumprod`, with NaN counted as 1."""
-    return cumprod(_without_nan(x, 1), axis, dtype)
+    refuse_out("nancumprod", out)
+    return cumprod(_without_nan(a, 1), axis, dtype)

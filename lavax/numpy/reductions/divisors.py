@@ -43,21 +43,21 @@ def _euclid(first: Value, second: Value) -> Value:
     return result
 
 
-def gcd(x: ArrayLike, y: ArrayLike) -> Value:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Value:
     """The greatest common divisor of |x| and |y|, elementwise, of integers: 0 where both are 0.
 
     Raises DtypeError for other dtypes.
     """
-    first, second, held, weak = _magnitudes("gcd", x, y)
+    first, second, held, weak = _magnitudes("gcd", x1, x2)
     return with_weak(cast(_euclid(first, second), held), weak)
 
 
-def lcm(x: ArrayLike, y: ArrayLike) -> Value:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Value:
     """The least common multiple of |x| and |y|, elementwise, of integers: 0 where one is 0.
 
     Raises DtypeError for other dtypes.
     """
-    first, second, held, weak = _magnitudes("lcm", x, y)
+    first, second, held, weak = _magnitudes("lcm", x1, x2)
     common = _euclid(first, second)
     multiple = multiply(apply("divide", first, where(equal(common, 0), 1, common)), second)
     return with_weak(cast(multiple, held), weak)

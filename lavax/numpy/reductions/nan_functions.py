@@ -9,6 +9,7 @@ from lavax.numpy._core.axes import Axis, rising_axes
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.number_arguments import real_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.arrays.creation import astype
 from lavax.numpy.elementwise.arithmetic import divide, subtract
@@ -33,30 +34,32 @@ def _with(x: ArrayLike, instead: float) -> Value:
 
 @one_program("axis", "dtype", "keepdims")
 def nansum(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: Any = None,
-    *,
+    out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Value:
     """As `sum`, with NaN counted as 0."""
-    return sum(_with(x, 0.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    refuse_out("nansum", out)
+    return sum(_with(a, 0.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @one_program("axis", "dtype", "keepdims")
 def nanprod(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: Any = None,
-    *,
+    out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Value:
     """As `prod`, with NaN counted as 1."""
-    return prod(_with(x, 1.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    refuse_out("nanprod", out)
+    return prod(_with(a, 1.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def _extremum(
@@ -75,40 +78,44 @@ def _extremum(
 
 @one_program("axis", "keepdims")
 def nanmax(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
-    *,
+    out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Value:
     """As `max` of the elements that are not NaN; NaN where there are none and no `initial`."""
-    return _extremum(x, axis, keepdims, initial, where, True)
+    refuse_out("nanmax", out)
+    return _extremum(a, axis, keepdims, initial, where, True)
 
 
 @one_program("axis", "keepdims")
 def nanmin(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
-    *,
+    out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Value:
     """As `min` of the elements that are not NaN; NaN where there are none and no `initial`."""
-    return _extremum(x, axis, keepdims, initial, where, False)
+    refuse_out("nanmin", out)
+    return _extremum(a, axis, keepdims, initial, where, False)
 
 
 @one_program("axis", "keepdims")
-def nanargmax(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False) -> Value:
     """As `argmax` of the elements that are not NaN; -1 where there are none."""
-    return _position(argmax(_with(x, float("-inf")), axis, keepdims=keepdims), x, axis, keepdims)
+    refuse_out("nanargmax", out)
+    return _position(argmax(_with(a, float("-inf")), axis, keepdims=keepdims), a, axis, keepdims)
 
 
 @one_program("axis", "keepdims")
-def nanargmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False) -> Value:
     """As `argmin` of the elements that are not NaN; -1 where there are none."""
-    return _position(argmin(_with(x, float("inf")), axis, keepdims=keepdims), x, axis, keepdims)
+    refuse_out("nanargmin", out)
+    return _position(argmin(_with(a, float("inf")), axis, keepdims=keepdims), a, axis, keepdims)
 
 
 def _position(found: Value, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
@@ -131,29 +138,42 @@ def _averaged(name: str, x: ArrayLike, dtype: Any, where: ArrayLike | None) -> t
 
 @one_program("axis", "dtype", "keepdims")
 def nanmean(
-    x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: ArrayLike | None = None
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
 ) -> Value:
     """As `mean` of the elements that are not NaN, and where `where` is true; NaN where there are none."""
-    value, held = _averaged("nanmean", x, dtype, where)
+    refuse_out("nanmean", out)
+    value, held = _averaged("nanmean", a, dtype, where)
     axes = rising_axes("nanmean", axis, value.type)
     return cast(divide(nansum(value, axes, keepdims=keepdims), _count(value, axes, keepdims)), held)
 
 
 @one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def nanvar(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: Any = None,
-    *,
+    out: None = None,
     ddof: float = 0,
-    correction: float | None = None,
     keepdims: bool = False,
     where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    *,
+    correction: float | None = None,
 ) -> Value:
-    """As `var` of the elements that are not NaN, and where `where` is true; NaN where there are no more than `ddof`."""
-    value, held = _averaged("nanvar", x, dtype, where)
+    """As `var` of the elements that are not NaN, and where `where` is true; NaN where there are no more than `ddof`.
+
+    `mean` is as in `var`.
+    """
+    refuse_out("nanvar", out)
+    value, held = _averaged("nanvar", a, dtype, where)
     axes = rising_axes("nanvar", axis, value.type)
-    deviations = subtract(value, spread(nanmean(value, axes, keepdims=True), value.shape))
+    centre = spread(nanmean(value, axes, keepdims=True), value.shape) if mean is None else mean
+    deviations = subtract(value, centre)
     centred = choice(isnan(value), 0.0, deviations)  # before the square, whose slope at NaN is NaN
     divisor = subtract(_count(value, axes, keepdims), real_number("ddof", ddof if correction is None else correction))
     total = fold("sum", squared_length(centred), axes, keepdims)
@@ -163,14 +183,17 @@ def nanvar(
 
 @one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def nanstd(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: Any = None,
-    *,
+    out: None = None,
     ddof: float = 0,
-    correction: float | None = None,
     keepdims: bool = False,
     where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    *,
+    correction: float | None = None,
 ) -> Value:
     """The square root of `nanvar` of the same arguments."""
-    return sqrt(nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where))
+    refuse_out("nanstd", out)
+    return sqrt(nanvar(a, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where, mean=mean))

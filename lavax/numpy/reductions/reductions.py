@@ -12,6 +12,7 @@ from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import real_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.promotion import accumulating, averaging, floating
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import where as choice
@@ -54,6 +55,10 @@ def _fold_in(dtype: DType, op: str, value: Value, axes: tuple[int, ...], keepdim
     return fold(op, cast(value, dtype), axes, keepdims)
 
 
+def _sum_dtype(x: ArrayLike, dtype: Any, promote_integers: bool) -> Any:
+    return dtype if promote_integers or dtype is not None else as_value(x).dtype
+
+
 def among(name: str, value: Value, where: ArrayLike | None, instead: ArrayLike) -> Value:
     """`value` where `where` is true, else `instead`. Raises ShapeError if `where` does not broadcast to `value`."""
     if where is None:
@@ -69,37 +74,43 @@ def _mask(name: str, value: Value, where: ArrayLike) -> Value:
 
 
 def sum(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: Any = None,
-    *,
+    out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    promote_integers: bool = True,
 ) -> Value:
     """The sum over `axis` (None: all axes), computed in `dtype`.
 
-    `dtype` None is the dtype of `x`, but 32 bits for narrower integers, and int32 for truth values. The sum is over the
-    elements where `where` is true, plus `initial`.
+    `dtype` None is the dtype of `a`, but 32 bits for narrower integers unless `promote_integers` is false, and int32
+    for truth values. The sum is over the elements where `where` is true, plus `initial`.
     """
-    total = _accumulate("sum", among("sum", as_value(x), where, 0), axis, dtype, keepdims)
+    refuse_out("sum", out)
+    dtype = _sum_dtype(a, dtype, promote_integers)
+    total = _accumulate("sum", among("sum", as_value(a), where, 0), axis, dtype, keepdims)
     return total if initial is None else cast(add(total, initial), total.type.dtype)
 
 
 def prod(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: Any = None,
-    *,
+    out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    promote_integers: bool = True,
 ) -> Value:
     """The product over `axis` (None: all axes), computed in `dtype`, as in `sum`.
 
     The product is over the elements where `where` is true, times `initial`.
     """
-    product = _accumulate("prod", among("prod", as_value(x), where, 1), axis, dtype, keepdims)
+    refuse_out("prod", out)
+    dtype = _sum_dtype(a, dtype, promote_integers)
+    product = _accumulate("prod", among("prod", as_value(a), where, 1), axis, dtype, keepdims)
     return product if initial is None else cast(multiply(product, initial), product.type.dtype)
 
 
@@ -141,9 +152,9 @@ def _complex_extremum(op: str, value: Value, axes: tuple[int, ...], keepdims: bo
 
 
 def max(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
-    *,
+    out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
@@ -152,13 +163,14 @@ def max(
 
     With `initial` the greatest of that and the elements where `where` is true, which may be none.
     """
-    return _extremum("max", x, axis, keepdims, initial, where)
+    refuse_out("max", out)
+    return _extremum("max", a, axis, keepdims, initial, where)
 
 
 def min(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
-    *,
+    out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
@@ -167,7 +179,8 @@ def min(
 
     With `initial` the smallest of that and the elements where `where` is true, which may be none.
     """
-    return _extremum("min", x, axis, keepdims, initial, where)
+    refuse_out("min", out)
+    return _extremum("min", a, axis, keepdims, initial, where)
 
 
 def _count(value: Value, axes: tuple[int, ...]) -> int:
@@ -188,26 +201,32 @@ def _truth_over(
     return fold(op, value, axes, keepdims)
 
 
-def any(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: ArrayLike | None = None) -> Value:
+def any(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Value:
     """Whether any element over `axis` (None: all axes) is true (not zero); of no elements: False.
 
     Only elements where `where` is true count.
     """
-    return _truth_over("max", "any", x, axis, keepdims, where, of_nothing=False)
+    refuse_out("any", out)
+    return _truth_over("max", "any", a, axis, keepdims, where, of_nothing=False)
 
 
-def all(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, where: ArrayLike | None = None) -> Value:
+def all(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Value:
     """Whether all elements over `axis` (None: all axes) are true (not zero); of no elements: True.
 
     Only elements where `where` is true count.
     """
-    return _truth_over("min", "all", x, axis, keepdims, where, of_nothing=True)
+    refuse_out("all", out)
+    return _truth_over("min", "all", a, axis, keepdims, where, of_nothing=True)
 
 
 @one_program("axis", "keepdims")
-def count_nonzero(x: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+def count_nonzero(a: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
     """The number of elements over `axis` (None: all axes) that are not zero, as int32."""
-    return sum(as_truth(x), axis, keepdims=keepdims)
+    return sum(as_truth(a), axis, keepdims=keepdims)
 
 
 def _real(name: str, x: ArrayLike, axis: Axis, dtype: Any) -> tuple[Value, tuple[int, ...], DType]:
@@ -240,13 +259,20 @@ def _without(value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
 
 @one_program("axis", "dtype", "keepdims")
 def mean(
-    x: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: ArrayLike | None = None
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
 ) -> Value:
     """The arithmetic mean over `axis` (None: all axes), as a float; of no elements: NaN.
 
     Only elements where `where` is true count. With an integer `dtype` the mean is truncated.
     """
-    value, axes, held = _real("mean", x, axis, dtype)
+    refuse_out("mean", out)
+    value, axes, held = _real("mean", a, axis, dtype)
     if dtype is not None and canonical_dtype(dtype).is_integer:
         held = canonical_dtype(dtype)
     if where is None:
@@ -262,33 +288,40 @@ def squared_length(value: Value) -> Value:
     return add(multiply(real, real), multiply(imaginary, imaginary))
 
 
+def _centre(value: Value, axes: tuple[int, ...], known: ArrayLike | None) -> ArrayLike:
+    return spread_back(mean(value, axes), axes, value.shape) if known is None else known
+
+
 @one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def var(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: Any = None,
-    *,
+    out: None = None,
     ddof: float = 0,
-    correction: float | None = None,
     keepdims: bool = False,
+    *,
     where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: float | None = None,
 ) -> Value:
     """The variance over `axis` (None: all axes), as a float: the mean of squared deviations from the mean.
 
     Of complex numbers the mean of |z - mean|², which is real.
 
     Only elements where `where` is true count. The divisor is their number less `ddof`, which the array API calls
-    `correction`.
+    `correction`. `mean` is the mean if it is known, with the axes of extent 1 that `keepdims` keeps.
     """
-    value, axes, held = _real("var", x, axis, dtype)
+    refuse_out("var", out)
+    value, axes, held = _real("var", a, axis, dtype)
     held = held.part
     less_by = real_number("ddof", ddof if correction is None else correction)
     if where is None:
-        centred = subtract(value, spread_back(mean(value, axes), axes, value.shape))
+        centred = subtract(value, _centre(value, axes, mean))
         divisor = _count(value, axes) - less_by
         total = fold("sum", squared_length(centred), axes, keepdims)
         return cast(divide(total, float(divisor if divisor > 0 else 0)), held)
-    centred = among("var", subtract(value, _mean("var", value, axes, where)), where, 0.0)
+    centred = among("var", subtract(value, _mean("var", value, axes, where) if mean is None else mean), where, 0.0)
     count = maximum(subtract(_number("var", value, axes, where), less_by), 0.0)
     total = fold("sum", squared_length(centred), axes, keepdims=True)
     return cast(_without(divide(total, count), axes, keepdims), held)
@@ -296,17 +329,20 @@ def var(
 
 @one_program("axis", "dtype", "ddof", "correction", "keepdims")
 def std(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: Any = None,
-    *,
+    out: None = None,
     ddof: float = 0,
-    correction: float | None = None,
     keepdims: bool = False,
+    *,
     where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: float | None = None,
 ) -> Value:
     """The standard deviation over `axis`: the square root of `var` of the same arguments."""
-    return sqrt(var(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where))
+    refuse_out("std", out)
+    return sqrt(var(a, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims, where=where, mean=mean))
 
 
 @one_program("op", "axis", "keepdims")
@@ -328,17 +364,19 @@ def _position(op: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
     return bind("reshape", result, type=result.type.with_shape(kept)) if keepdims else result
 
 
-def argmax(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False) -> Value:
     """The int32 position along `axis` (None: in the flattened array) of the first greatest element or NaN.
 
     Raises ShapeError over no elements, and over more than int32 counts.
     """
-    return _position("argmax", x, axis, keepdims)
+    refuse_out("argmax", out)
+    return _position("argmax", a, axis, keepdims)
 
 
-def argmin(x: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Value:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False) -> Value:
     """The int32 position along `axis` (None: in the flattened array) of the first smallest element or NaN.
 
     Raises ShapeError over no elements, and over more than int32 counts.
     """
-    return _position("argmin", x, axis, keepdims)
+    refuse_out("argmin", out)
+    return _position("argmin", a, axis, keepdims)

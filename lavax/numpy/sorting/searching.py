@@ -15,13 +15,18 @@ __all__ = ["searchsorted"]
 
 
 def searchsorted(
-    a: ArrayLike, v: ArrayLike, side: Literal["left", "right"] = "left", sorter: ArrayLike | None = None
+    a: ArrayLike,
+    v: ArrayLike,
+    side: Literal["left", "right"] = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
 ) -> Value:
     """For each element of `v` the int32 position in the sorted one-axis `a` at which it would be inserted.
 
     `side` "left" is before equal elements, "right" behind them; NaN is behind all numbers. If `a` is not sorted,
-    `sorter` is its `argsort`. Raises ValueError for another `side`, ShapeError if the sorted array does not have one
-    axis.
+    `sorter` is its `argsort`. `method` changes nothing. Raises ValueError for another `side`, ShapeError if the sorted
+    array does not have one axis.
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', got {side!r}")

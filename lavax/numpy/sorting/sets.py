@@ -106,7 +106,7 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
 
 
 def unique(
-    x: ArrayLike,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -115,15 +115,16 @@ def unique(
     equal_nan: bool = True,
     size: int | None = None,
     fill_value: Scalar | None = None,
+    sorted: bool = True,
 ) -> Any:
-    """The distinct elements of `x` in rising order; with `axis` the distinct entries along it.
+    """The distinct elements of `ar` in rising order, whatever `sorted` says; with `axis` the distinct entries along it.
 
     Then, on request: the int32 positions of their first occurrences, the number of the distinct element for each
-    element of `x`, and the counts. NaNs are one element unless `equal_nan` is false. `size` is the number of elements
+    element of `ar`, and the counts. NaNs are one element unless `equal_nan` is false. `size` is the number of elements
     returned: the first ones, then `fill_value` (the smallest). It is required inside `compile`, which raises
     ConcretizationError without it.
     """
-    value = as_value(x)
+    value = as_value(ar)
     line = ravel(value) if axis is None else moveaxis(value, axis, 0)
     found = _unique(line, equal_nan, size, fill_value)
     values = found.values if axis is None else moveaxis(found.values, 0, normal_axis("unique", axis, value.type))
@@ -164,9 +165,9 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Scala
     return _distinct(x, size, fill_value).values
 
 
-def union1d(x: ArrayLike, y: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
     """The distinct elements of both arrays, in rising order. `size` as in `unique`."""
-    joined = concatenate([ravel(x), ravel(y)])
+    joined = concatenate([ravel(ar1), ravel(ar2)])
     return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
 
 
@@ -178,8 +179,8 @@ def _in_order(line: Value) -> tuple[Value, Value, Value]:
 
 
 def intersect1d(
-    x: ArrayLike,
-    y: ArrayLike,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
@@ -192,7 +193,7 @@ def intersect1d(
     raises ConcretizationError without it. With `return_indices` also the int32 positions of their first occurrences in
     either flattened array; filled up with its length.
     """
-    lines = [ravel(value) for value in common_dtype([x, y])]
+    lines = [ravel(value) for value in common_dtype([ar1, ar2])]
     found = []
     for line, other in (lines, reversed(lines)):
         ordered, order, is_new = _in_order(line)
@@ -205,21 +206,21 @@ def intersect1d(
 
 
 def setdiff1d(
-    x: ArrayLike, y: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
 ) -> Value:
-    """The distinct elements of `x` that are not in `y`, in rising order. `size` as in `intersect1d`."""
-    ordered, _, is_new = _in_order(ravel(x))
-    return compress(logical_and(is_new, isin(ordered, y, invert=True)), ordered, size=size, fill_value=fill_value)
+    """The distinct elements of `ar1` that are not in `ar2`, in rising order. `size` as in `intersect1d`."""
+    ordered, _, is_new = _in_order(ravel(ar1))
+    return compress(logical_and(is_new, isin(ordered, ar2, invert=True)), ordered, size=size, fill_value=fill_value)
 
 
 def setxor1d(
-    x: ArrayLike, y: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
 ) -> Value:
     """The distinct elements that are in exactly one of the arrays, in rising order. `size` as in `intersect1d`.
 
     NaN equals nothing, so each array contributes its own.
     """
-    first, second = (ravel(value) for value in common_dtype([x, y]))
+    first, second = (ravel(value) for value in common_dtype([ar1, ar2]))
     ordered, order, is_new = _in_order(concatenate([first, second]))
     if ordered.size and ordered.type.dtype.is_inexact:  # among equal elements those of `x` come first
         is_new = logical_or(is_new, logical_and(isnan(ordered), _changes(less(order, first.size), False)))
@@ -228,9 +229,17 @@ def setxor1d(
 
 
 def isin(
-    element: ArrayLike, test_elements: ArrayLike, *, assume_unique: bool = False, invert: bool = False
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
 ) -> Value:
-    """Whether each element of `element` is one of `test_elements`, as bool; negated if `invert`. NaN never is."""
+    """Whether each element of `element` is one of `test_elements`, as bool; negated if `invert`. NaN never is.
+
+    `assume_unique` and `method` change nothing.
+    """
     values, tests = common_dtype([element, test_elements])
     if not tests.size:
         return constant(invert, values.type.with_dtype(bool_))

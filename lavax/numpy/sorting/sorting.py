@@ -37,7 +37,7 @@ def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Value, int]:
 
 
 def sort(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: str | None = None,
@@ -45,17 +45,17 @@ def sort(
     descending: bool = False,
     stable: bool = True,
 ) -> Value:
-    """`x` in rising order along `axis` (None: flattened), NaN last; with `descending` the reverse of that.
+    """`a` in rising order along `axis` (None: flattened), NaN last; with `descending` the reverse of that.
 
     The sort is stable whatever `stable` is; `kind` and `order` change nothing.
     """
-    value, along = _line("sort", x, axis)
+    value, along = _line("sort", a, axis)
     result = with_weak(bind("sort", value, axis=along), value.weak)
     return flip(result, along) if descending else result
 
 
 def argsort(
-    x: ArrayLike,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: str | None = None,
@@ -63,12 +63,12 @@ def argsort(
     descending: bool = False,
     stable: bool = True,
 ) -> Value:
-    """The int32 positions along `axis` (None: in the flattened array) that put `x` in rising order, NaN last.
+    """The int32 positions along `axis` (None: in the flattened array) that put `a` in rising order, NaN last.
 
     With `descending` in falling order, NaN first. Equal elements keep their order, whatever `stable` is; `kind` and
     `order` change nothing.
     """
-    value, along = _line("argsort", x, axis)
+    value, along = _line("argsort", a, axis)
     return falling_order(value, along) if descending else bind("sort_order", value, axis=along)
 
 
@@ -103,16 +103,16 @@ def _check_kth(name: str, kth: int | Sequence[int], value: Value, along: int) ->
             raise shape_error(f"{name}: kth={place} is outside axis {along} of {value.type}")
 
 
-def partition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Value:
-    """`x` with the element at `kth` along `axis` where sorting puts it, smaller ones before it: `sort`, in fact."""
-    value, along = _line("partition", x, axis)
+def partition(a: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Value:
+    """`a` with the element at `kth` along `axis` where sorting puts it, smaller ones before it: `sort`, in fact."""
+    value, along = _line("partition", a, axis)
     _check_kth("partition", kth, value, along)
     return sort(value, along)
 
 
-def argpartition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Value:
+def argpartition(a: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Value:
     """The int32 positions that `partition` takes elements from: those of `argsort`."""
-    value, along = _line("argpartition", x, axis)
+    value, along = _line("argpartition", a, axis)
     _check_kth("argpartition", kth, value, along)
     return argsort(value, along)
 

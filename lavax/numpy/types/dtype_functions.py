@@ -63,6 +63,6 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return promote([_operand(x) for x in arrays_and_dtypes])[0].user
 
 
-def promote_types(first: Any, second: Any) -> np.dtype:
+def promote_types(a: Any, b: Any) -> np.dtype:
     """The common dtype of two dtypes."""
-    return result_type(canonical_dtype(first), canonical_dtype(second))
+    return result_type(canonical_dtype(a), canonical_dtype(b))
