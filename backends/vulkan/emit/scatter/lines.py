@@ -122,8 +122,10 @@ class ScatterEmitter:
         ]
         dtype, join = self.scatter.dtype, JOINS[self.scatter.op.removeprefix("scatter_")]
         joined = join(body.loaded(dtype, self.target, "target"), update, dtype, body.uses)
-        # CPU drivers read and write faster by an index each (glsl/accesses.py says why).
-        place = f"target + {body.uses.access('low_bits')}({self.target})" if body.paired else "target"
+        place = "target"
+        if body.paired:  # these drivers read and write faster by an index each (glsl/accesses.py says why)
+            body.line(f"int place = target + {body.uses.access('low_bits')}({self.target});")
+            place = "place"
         body.line(f"if ({' && '.join(inside) or 'true'}) {body.stored(dtype, self.target, place, joined)}")
 
 

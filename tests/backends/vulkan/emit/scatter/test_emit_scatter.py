@@ -31,7 +31,8 @@ SHADERS: dict[str, tuple[str, str, str]] = {
                 int v1 = I32(p1).data[s + low_bits(p1)];
                 float v2 = F32(p0).data[(i + s * 3) + low_bits(p0)];
                 int target = (v1) * 3 + (i) * 1;
-                if (v1 >= 0 && v1 < 5) F32(p2).data[target + low_bits(p2) + low_bits(p2)] = (F32(p2).data[target + low_bits(p2)] + v2);
+                int place = target + low_bits(p2);
+                if (v1 >= 0 && v1 < 5) F32(p2).data[place + low_bits(p2)] = (F32(p2).data[target + low_bits(p2)] + v2);
             }
         }
         """,
