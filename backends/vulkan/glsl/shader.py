@@ -16,6 +16,7 @@ from lavax.backends.vulkan.glsl.accesses import (
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.extensions import ADDRESSES_IN_INTEGERS, EXTENSIONS, HEADER, INTRINSICS, execution_mode
 from lavax.backends.vulkan.glsl.own_halves import with_own_halves
+from lavax.backends.vulkan.glsl.short_rounding import with_short_rounding
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.plan import BASE_WORD, BINDINGS, Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -143,6 +144,8 @@ def _in_order(descriptors: Iterable[tuple[str, int]], body: str) -> tuple[tuple[
 def suited(shader: Shader, profile: DeviceProfile) -> Shader:
     """The shader adapted to the device: with exact floats, and with addresses that it can compute."""
     source = with_own_halves(shader.source) if profile.exact_float16 else shader.source
+    if profile.kind == "gpu" and profile.preserves_special_floats:
+        source = with_short_rounding(source)
     if not profile.int64:
         for text, other in _IN_PAIRS_OF_WORDS.items():
             source = source.replace(text, other)
