@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lavax.backends.vulkan.emit.abreast import abreast
-from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop
+from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop, schedule_of
 from lavax.backends.vulkan.emit.guarded_dispatches import COUNTS_BYTES, counted
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop, emit_lane_loop_in_loop
 from lavax.backends.vulkan.emit.loop.slices import emit_slices
@@ -354,11 +354,16 @@ class _Emission:
             dispatch = self._dispatch(launch, slots, rest, later, step.name)
             yield replace(dispatch, seen=part.seen if launch.by_descriptor else None, work=work)
 
-    def _part(self, kernel: Kernel, places: Sequence[Place]) -> tuple[Part, Hashable | None]:
-        """A kernel's launch and slots, and a key that is equal for kernels of the same code."""
+    def _part(self, kernel: Kernel, places: Sequence[Place], together: int = 1) -> tuple[Part, Hashable | None]:
+        """A kernel's launch and slots, and a key that is equal for kernels of the same code.
+
+        `together`: how many such kernels the dispatch computes.
+        """
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
         strided, schedule = self._strided.get(kernel), self._schedule(kernel)
+        if schedule is None and kernel.kind == "contract" and together > 1 and self.profile.kind == "gpu":
+            schedule = schedule_of(kernel, self.profile, together)
         by_address = self.lifted or strided is not None  # strided products choose their descriptors themselves
         if moving:
             kernel = self._for_device(kernel, by_address, moving)
@@ -411,7 +416,7 @@ class _Emission:
         """Kernels that one shader serves in one dispatch; None if these need several."""
         if not all(kernel.kind == step.kernel.kind for kernel, _ in parts) or self.lifted:
             return None
-        found = [self._part(kernel, places)[0] for kernel, places in parts]
+        found = [self._part(kernel, places, len(parts))[0] for kernel, places in parts]
         launches, sizes = [part.launch for part in found], [len(part.slots) for part in found]
         whole = self._as_one("division", launches, sizes, lambda: by_division(found))
         if whole is None:
@@ -493,6 +498,7 @@ class _Emission:
 
     def _launch(self, kernel: Kernel, key: Hashable | None, schedule: Hashable | None) -> Launch:
         """The kernel's launch; kernels of equal keys, such as those of a network's layers, are emitted once."""
+        key = None if key is None else (key, schedule)
         found = None if key is None else self._launches.get(key)
         if found is None:
             chosen = () if schedule is None else (schedule,)

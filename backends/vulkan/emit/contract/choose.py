@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lavax.backends.vulkan.emit.contract.choose_cpu import tile_for_cpu, tiles_for_cpu
 from lavax.backends.vulkan.emit.contract.choose_gpu import (
@@ -42,23 +42,36 @@ class StoredRounding:
     reads: int = 1 << 9  # of each element
 
 
+@dataclass(frozen=True)
+class LongSums:
+    """From which length of the sum what operands cost counts more than what results do. Exercised by `python -m
+    benchmarks models`."""
+
+    least: int = 1024
+
+
 _STORED_ROUNDING = StoredRounding()
+LONG_SUMS = LongSums()
 
 
-def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> ContractSchedule:
-    """The schedule of a contraction; `epilogue` is the number of nodes computed per element of the result."""
+def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, together: int = 1) -> ContractSchedule:
+    """The schedule of a contraction; `epilogue` is the number of nodes computed per element of the result.
+
+    A dispatch computes as many equal ones `together`. If sums are long, their tiles are chosen as those of one batch.
+    """
     sizes = sizes_of(dot)
     if is_along_sums(dot, sizes, profile):
         return subgroup_tile(sizes, profile)
     if profile.kind == "cpu":
         return tile_for_cpu(dot, sizes, profile, epilogue)
-    tiles = workgroup_tiles(dot, sizes, profile, epilogue)
+    every = replace(sizes, batch=(together if sizes.k >= LONG_SUMS.least else 1, *sizes.batch))
+    tiles = workgroup_tiles(dot, every, profile, epilogue)
     if not tiles:
         return register_tile(sizes, profile, epilogue)
     if tiles[0] in NARROW_TILES:
-        busy = (tile for tile in tiles if tile.invocations(sizes) >= profile.busy_invocations)
-        return next(busy, max(tiles, key=lambda tile: tile.invocations(sizes)))
-    return min(tiles, key=lambda tile: cost_of_tile(tile, sizes, 1, profile))
+        busy = (tile for tile in tiles if tile.invocations(every) >= profile.busy_invocations)
+        return next(busy, max(tiles, key=lambda tile: tile.invocations(every)))
+    return min(tiles, key=lambda tile: cost_of_tile(tile, every, 1, profile))
 
 
 def shares_shader(dot: Node, profile: DeviceProfile) -> bool:

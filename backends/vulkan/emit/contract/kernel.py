@@ -46,9 +46,9 @@ def emit_contract(
     return EMITTERS[type(schedule)](contraction, schedule)
 
 
-def schedule_of(kernel: Kernel, profile: DeviceProfile) -> ContractSchedule:
-    """The schedule chosen from the contraction's sizes."""
-    return choose_schedule(dot_of(kernel), profile, _epilogue_nodes(kernel))
+def schedule_of(kernel: Kernel, profile: DeviceProfile, together: int = 1) -> ContractSchedule:
+    """The schedule chosen from the contraction's sizes, and from how many of them one dispatch computes."""
+    return choose_schedule(dot_of(kernel), profile, _epilogue_nodes(kernel), together)
 
 
 def emit_contract_in_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:

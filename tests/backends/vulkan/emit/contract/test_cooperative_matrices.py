@@ -412,3 +412,18 @@ def test_tiles_of_matrices_are_right(parts: tuple[int, ...]) -> None:
         for name, (function, left, right) in PRODUCTS.items():
             if name != "with a vector":
                 assert_right(lx.matmul_precision(precision)(function), numbers(*left), numbers(*right), kind="gpu")
+
+
+@pytest.mark.parametrize("length, groups", [(2048, 2 * 12 * 5), (512, 2 * 24 * 9)])
+def test_products_of_one_dispatch_have_one_choice_of_tiles_if_sums_are_long(length: int, groups: int) -> None:
+    """Two gradients of 1536 x 576 fill the device with tiles that would leave half of it idle for one of them."""
+
+    def both(x: Any, first: Any, second: Any) -> Any:
+        return x.T @ first, x.T @ second
+
+    x, y = (lx.ShapeDtype((length, width), lnp.bfloat16) for width in (1536, 576))
+    graph = remove_stop_gradient(lx.trace(both)(x, y, y))
+    (dispatch,) = backend_with(**vars(WITH_MATRICES)).lower(graph).plan.dispatches
+    assert dispatch.groups[0] == groups
+    alone = choose_schedule(dot_of(1536, length, 576), WITH_MATRICES)
+    assert (alone.rows, alone.columns) == (64, 64)
