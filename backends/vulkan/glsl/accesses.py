@@ -133,18 +133,22 @@ ACCESSES: dict[str, Access] = {
 @dataclass(frozen=True)
 class NarrowVector:
     """How memory holds four aligned elements of fewer than 32 bits: the suffix of the reference to their words, the
-    access that gives the elements, with their signs if they have any, and the one that gives the words."""
+    access that gives the elements, with their signs if they have any, and the one that gives the words.
+
+    `pair` has the suffix of a reference to two of them, the type of their words, and the components of either.
+    """
 
     suffix: str
     elements: str
     signed: str
     words: str
+    pair: tuple[str, str, tuple[str, str]]
 
 
 # By the elements' bytes.
 NARROW_VECTORS = {
-    2: NarrowVector("x2", "halves_of", "signed_halves_of", "from_halves"),
-    1: NarrowVector("", "bytes_of", "signed_bytes_of", "from_bytes"),
+    2: NarrowVector("x2", "halves_of", "signed_halves_of", "from_halves", ("x4", "uvec4", ("xy", "zw"))),
+    1: NarrowVector("", "bytes_of", "signed_bytes_of", "from_bytes", ("x2", "uvec2", ("x", "y"))),
 }
 
 

@@ -31,6 +31,7 @@ from lavax.passes.kernels.index import (
     Quotient,
     Remainder,
     Variable,
+    add,
     constant,
     flatten,
     substitute,
@@ -84,6 +85,7 @@ class Scope:
     values: dict[Instance, GlslValue] = field(default_factory=dict)
     lookups: dict[tuple[Node, Coordinates], str] = field(default_factory=dict)
     loads: dict[tuple[Node, Index], GlslValue] = field(default_factory=dict)
+    pairs: dict[tuple[Node, Index], str] = field(default_factory=dict)  # of vectors that are one load
     atoms: dict[str, str] = field(default_factory=dict)
 
 
@@ -95,6 +97,7 @@ class Body:
         self.unaligned: set[Node] = set()  # arrays that may not begin at a multiple of 16 bytes
         self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
         self.paired = False  # whether two words of 64 bits are faster than four of 32
+        self.takes_pairs = False  # whether two vectors of narrow elements are one load
         # The arrays that are seen through descriptors: by address, the numbers in their names.
         self.read_descriptors: dict[str, int] = {}
         self.write_descriptors: dict[str, int] = {}
@@ -400,6 +403,9 @@ class Body:
             return GlslValue(self.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {_LANE: constant(0)})
         if self._is_aligned(node, position):
+            half = self._half_of_pair(node, base)
+            if half is not None:
+                return self._as_read(half, VECTOR, node.dtype)
             aligned = self.index(quotient_exact(base, VECTOR))
             return self._as_read(self.four(node.dtype, address, aligned), VECTOR, node.dtype)
         if lane_step(position) == 1 and node.dtype.bits not in self.packed:
@@ -410,6 +416,21 @@ class Body:
         loads = (self._read(node.dtype, address, text) for text in self._components(position))
         vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
+
+    def _half_of_pair(self, node: Node, base: Index) -> str | None:
+        """Four narrow elements as memory holds them, out of eight that are one load; None if they are not read so."""
+        pair, narrow = 2 * VECTOR, NARROW_VECTORS.get(node.dtype.storage.itemsize)
+        start = add(base, -(base.constant % pair))
+        if not self.takes_pairs or narrow is None or node.type.size % pair or not is_multiple(start, pair):
+            return None
+        scope = self._scope_for(start.variables)
+        if (node, start) not in scope.pairs:
+            position, (suffix, vector, _) = self.index(quotient_exact(start, pair)), narrow.pair
+            words = f"{self.uses.reference('u32', suffix)}({self.addresses[node]}).data[{position}]"
+            scope.pairs[node, start] = self.declare(scope, vector, words)
+        half = narrow.pair[2][base.constant % pair // VECTOR]
+        elements = self.uses.access(narrow.signed if node.dtype.kind == "int" else narrow.elements)
+        return f"{elements}({scope.pairs[node, start]}.{half})"
 
     def _is_aligned(self, node: Node, position: Index) -> bool:
         """Whether the lanes of a position are four elements that begin at a multiple of four."""

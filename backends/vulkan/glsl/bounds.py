@@ -41,7 +41,7 @@ def is_inside(position: Index, size: int) -> bool:
 
 
 def _has_clamp(position: Index) -> bool:
-    return position.reads_array or "clamp(" in position.key
+    return position.reads_array or "clamp(" in position.key or "near(" in position.key
 
 
 def inside(position: Index, size: int) -> Index:

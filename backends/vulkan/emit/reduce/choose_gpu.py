@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lavax.backends.vulkan.emit.reduce.early_reads import reads_of_elements
 from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedRows
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationRows
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourRows
@@ -78,6 +79,16 @@ class OneWalk:
 
 
 @dataclass(frozen=True)
+class NarrowRuns:
+    """Neighbouring vectors of elements of fewer than 32 bits that a member loads at once.
+
+    Exercised by `python -m benchmarks models` (decoding).
+    """
+
+    steps: int = 2  # or 1: each is a load of its own
+
+
+@dataclass(frozen=True)
 class Interleaving:
     """Interleaved row groups. Exercised by `python -m benchmarks comparison --only sum-columns`."""
 
@@ -96,7 +107,7 @@ class SharedShaders:
 
 
 OCCUPANCY, ROWS_IN_REGISTERS, ONE_WALK = Occupancy(), RowsInRegisters(), OneWalk()
-INTERLEAVING, SHARED_SHADERS = Interleaving(), SharedShaders()
+INTERLEAVING, SHARED_SHADERS, NARROW_RUNS = Interleaving(), SharedShaders(), NarrowRuns()
 # Two row groups of the first size run on a processor at once; members of the second have fewer registers.
 LONG_ROWS = (LongRow(512, kept=40, most_kept=64), LongRow(1024, kept=32, most_kept=48))
 
@@ -189,7 +200,18 @@ def _short_rows(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted
 def _shared_rows(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted: bool) -> RowSchedule:
     """Part of a subgroup, a subgroup, or a whole workgroup per row."""
     schedule = _in_registers(kernel, profile, _element_width(kernel, strides), lifted)
-    return schedule if lifted else _in_one_walk(kernel, schedule, profile)
+    return schedule if lifted else _in_runs(kernel, _in_one_walk(kernel, schedule, profile))
+
+
+def _in_runs(kernel: Kernel, schedule: NeighbourRows) -> NeighbourRows:
+    """The schedule with runs of neighbouring steps if rows are only read, and most of what they have for themselves is
+    narrow."""
+    run, steps = NARROW_RUNS.steps, schedule.steps(kernel.domain.length)
+    whole = steps % run == 0 == schedule.unrolled % run and schedule.element_width == VECTOR
+    if not whole or not is_only_read(kernel):
+        return schedule
+    narrow = [node.dtype.storage.itemsize < 4 for node, _ in reads_of_elements(kernel)]
+    return replace(schedule, run=run) if 2 * sum(narrow) > len(narrow) else schedule
 
 
 def _in_registers(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> NeighbourRows:

@@ -52,6 +52,7 @@ class RowEmitter:
     def __init__(self, kernel: Kernel, schedule: RowSchedule, lifted: bool) -> None:
         self.kernel, self.schedule = kernel, schedule
         self.body, self.outputs = open_body(kernel, lifted)
+        self.body.takes_pairs = schedule.run > 1
         shared = shared_results(kernel) if schedule.row_width > 1 else frozenset[Node]()
         self.group: RowGroup[Any] = ROW_GROUPS[type(schedule)](self.body, schedule, shared)
         self.accumulators = Accumulators(self.body, schedule, kernel.domain.length, shared)

@@ -28,6 +28,7 @@ class RowSchedule:
     element_width: int = 1
     local: int  # invocations of a workgroup
     unrolled: int = 1
+    run: int = 1  # neighbouring steps that a member takes one after the other; a divisor of `unrolled` and of all steps
     loop: bool = True
     chunked: bool = False  # whether long sums keep rounding errors per chunk rather than per element
     online: bool = False  # whether one walk makes both a row's maximum and its sum of exponentials

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.launch import at_element
-from lavax.passes.kernels.index import Index, variable
+from lavax.passes.kernels.index import Index, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 
 # Is given the number of a strip and the condition that the element exists, "" if it always does.
@@ -25,8 +25,8 @@ class RowWalk:
         self, body: Body, kernel: Kernel, schedule: RowSchedule, rows: list[dict[str, Index]]
     ) -> None:
         self.body, self.kernel, self.schedule, self.rows = body, kernel, schedule, rows
-        self.steps = schedule.steps(kernel.domain.length)
-        self.bound = ""  # the number of steps, in the shader
+        self.runs = schedule.steps(kernel.domain.length) // schedule.run
+        self.bound = ""  # the number of runs of steps, in the shader
 
     def write(
         self,
@@ -39,7 +39,7 @@ class RowWalk:
         With `chunk` a loop goes from chunk to chunk of the row and visits each chunk within that context. `after`
         follows what is written out: all visits, or those of one iteration.
         """
-        self.bound = self.body.parameters.integer(self.steps)
+        self.bound = self.body.parameters.integer(self.runs)
         first = "lane_of_row" if self.schedule.is_shared else "0"
         if not self.schedule.loop:
             self._write_out(first, visit)
@@ -54,27 +54,33 @@ class RowWalk:
                 self._loop("chunk", "chunk_end", visit, after)
 
     def _write_out(self, first: str, visit: Visit) -> None:
-        for number in range(self.schedule.unrolled):
-            always = self.schedule.members * (number + 1) <= self.steps
-            self._visit_step(number, first, visit, always=always)
+        for number in range(self.schedule.unrolled // self.schedule.run):
+            always = self.schedule.members * (number + 1) <= self.runs
+            self._visit_run(number, first, visit, always=always)
 
     def _loop(self, first: str, end: str, visit: Visit, after: Callable[[], None]) -> None:
-        stride = self.schedule.members * self.schedule.unrolled
+        several = self.schedule.unrolled // self.schedule.run
+        stride = self.schedule.members * several
         with self.body.block(f"for (int k = {first}; k < {end}; k += {stride})", frozenset(("k",))):
-            self._visit_strips(variable("k", self.steps), visit, "")
-            for number in range(1, self.schedule.unrolled):
-                self._visit_step(number, "k", visit, always=self.steps % stride == 0)
+            self._visit_steps("k", visit, "")
+            for number in range(1, several):
+                self._visit_run(number, "k", visit, always=self.runs % stride == 0)
             after()
 
-    def _visit_step(self, number: int, first: str, visit: Visit, *, always: bool) -> None:
-        """Visits the member's step of that number, counted from `first`; beyond the last step, the last is read."""
+    def _visit_run(self, number: int, first: str, visit: Visit, *, always: bool) -> None:
+        """Visits the member's run of that number, counted from `first`; beyond the last run, the last is read."""
         name = f"k{number}"
         scope = self.body.scopes[-1]
-        step = _sum(first, number * self.schedule.members)
+        run = _sum(first, number * self.schedule.members)
         if name not in scope.variables:
-            self.body.line(f"int {name} = {step if always else f'min({step}, {self.bound} - 1)'};")
+            self.body.line(f"int {name} = {run if always else f'min({run}, {self.bound} - 1)'};")
             scope.variables |= {name}
-        self._visit_strips(variable(name, self.steps), visit, "" if always else f"{step} < {self.bound}")
+        self._visit_steps(name, visit, "" if always else f"{run} < {self.bound}")
+
+    def _visit_steps(self, name: str, visit: Visit, condition: str) -> None:
+        """Visits the steps of the run whose number is the shader's variable of that name."""
+        for number in range(self.schedule.run):
+            self._visit_strips(linear([(variable(name, self.runs), self.schedule.run)], number), visit, condition)
 
     def _visit_strips(self, step: Index, visit: Visit, condition: str) -> None:
         element = at_element(self.schedule.element_index(step), self.kernel)

@@ -23,7 +23,7 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.emit.emission import PROFILES, dispatch_of, main_of, plan_of
-from tests.backends.vulkan.run.execution import run, run_as_gpu
+from tests.backends.vulkan.run.execution import backend_with, run, run_as_gpu
 from tests.random_graphs import random_graph
 
 RANDOM = np.random.default_rng(0)
@@ -265,3 +265,30 @@ def test_small_numbers_are_not_lost_in_long_sums(axis: int, computed: Callable[.
     graph = parse(f"graph (x: f32[{shape[0]},{shape[1]}]) {{\n  {text}\n}}")
     (found,) = computed(graph, [array])
     assert np.abs(found - (large + length - 1)).max() <= 32
+
+
+# With the neighbouring vectors that a member loads at once on the device at hand, by a GPU's schedules.
+@pytest.mark.parametrize(("rows", "length", "run"), [(3, 2048, 2), (40, 1024, 2), (70, 520, 1), (5, 516, 1)])
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "i8", "u8", "i16"])
+def test_two_vectors_of_narrow_elements_are_one_load(rows: int, length: int, run: int, dtype: str) -> None:
+    graph = parse(dedent(f"""
+        graph (w: {dtype}[{rows},{length}], x: f32[{length}]) {{
+          %0 = cast(w) : f32[{rows},{length}]
+          %1 = broadcast(x) axes=[1] : f32[{rows},{length}]
+          %2 = multiply(%0, %1) : f32[{rows},{length}]
+          %3 = sum(%2) axes=[1] : f32[{rows}]
+          return %3
+        }}
+    """))
+    kernel = _kernel(graph)
+    assert choose_schedule(kernel, backend_with(kind="gpu").profile, lifted=False).run == run
+    assert choose_schedule(kernel, backend_with(kind="gpu").profile, lifted=True).run == 1
+    w, x = RANDOM.integers(0, 99, (rows, length)), RANDOM.normal(size=length).astype("f")
+    (found,), (expected,) = run_as_gpu(graph, [w, x]), interpret(graph, w, x, dtype=np.float64)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-3)
+
+
+def test_rows_that_are_written_are_read_vector_by_vector() -> None:
+    text = "graph (x: bf16[40,2048]) {\n  %0 = max(x) axes=[1] : bf16[40]\n"
+    text += "  %1 = broadcast(%0) axes=[0] : bf16[40,2048]\n  %2 = greater(x, %1) : bool[40,2048]\n  return %2\n}"
+    assert choose_schedule(_kernel(parse(text)), backend_with(kind="gpu").profile, lifted=False).run == 1
