@@ -37,7 +37,6 @@ FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
     "compile-time": compile_time.measure,
     "digits": digits.measure,
     "eager": eager.measure,
-    "fft": transforms.measure,
     "loops": loops.measure,
     "onnx": onnx_models.measure,
     "overhead": overhead.measure,
@@ -47,7 +46,11 @@ COMPARISONS = {
     "comparison": "Every workload in every library.",
     "first-calls": "Seconds to the first result of a process, with empty and with filled caches, in every library.",
 }
-MODELS = {"models": "Whole models: inference and training in lavax, and beside it in PyTorch on its own GPU."}
+# Shown row by row, for the names that match.
+REPORTS: dict[str, tuple[str, Callable[..., None]]] = {
+    "models": ("Whole models: inference and training in lavax, and in PyTorch on its own GPU.", report_models),
+    "fft": ("Fourier transforms over SciPy's time on a processor, or over a copy's on a GPU.", transforms.report),
+}
 SECONDS, QUICK_SECONDS = 1.5, 0.3  # for each library and workload
 
 
@@ -59,7 +62,7 @@ def main() -> None:
         _list(large)
         return
     print(f"{device.name}, {device.driver}; Python {platform.python_version()}")
-    names = options.names or [*COMPARISONS, *MODELS, *FIGURES]
+    names = options.names or [*COMPARISONS, *REPORTS, *FIGURES]
     peers: list[Peer] = []
     if not COMPARISONS.keys().isdisjoint(names):
         peers = find_peers(large, lambda *why: print("without", ": ".join(why)), options.library or LIBRARIES)
@@ -69,17 +72,18 @@ def main() -> None:
             _compare(_chosen(large, options.only), peers, QUICK_SECONDS if options.quick else SECONDS, options.out)
         elif name == "first-calls":
             print(first_call.table([peer.name for peer in peers], options.quick), flush=True)
-        elif name in MODELS:
-            report_models(options.only, options.quick, lambda table: print(table, flush=True))
+        elif name in REPORTS:
+            REPORTS[name][1](options.only, options.quick, lambda table: print(table, flush=True))
         else:
             print(as_table(FIGURES[name]()), flush=True)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    known = [*COMPARISONS, *MODELS, *FIGURES]
+    known = [*COMPARISONS, *REPORTS, *FIGURES]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}; all if none is given")
-    only, library = "compare these workloads; matmul* are several", f"of {', '.join(LIBRARIES)}; all if not given"
+    only = "compare these workloads, models or transforms; matmul* are several"
+    library = f"of {', '.join(LIBRARIES)}; all if not given"
     parser.add_argument("--only", action="append", metavar="WORKLOAD", help=only)
     parser.add_argument("--library", action="append", metavar="NAME", help=library)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
@@ -94,7 +98,7 @@ def _options() -> argparse.Namespace:
 
 
 def _list(large: bool) -> None:
-    for name, text in (COMPARISONS | MODELS).items():
+    for name, text in (COMPARISONS | {name: text for name, (text, _) in REPORTS.items()}).items():
         print(f"{name:24} {text}")
     for name, measure in FIGURES.items():
         print(f"{name:24} {(measure.__doc__ or '').splitlines()[0]}")

@@ -1,4 +1,4 @@
-"""Fourier transforms beside a copy, SciPy's pocketfft and, where they can be imported, JAX and cuFFT by PyTorch.
+"""Fourier transforms beside a copy, on CPU drivers SciPy's pocketfft, and where they can be imported JAX and cuFFT.
 
 On a CPU driver the bound is SciPy's time on one processor; lavax's time counts once for each processor. On a GPU it is
 the time of as many passes over memory as a transform of that length needs, at the rate of a copy.
@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from math import prod
 from typing import Any
 
@@ -19,7 +20,7 @@ import scipy.fft
 import lavax as lx
 import lavax.numpy as lnp
 from benchmarks import figure
-from benchmarks.figure import Figure
+from benchmarks.figure import Figure, as_table
 
 # The bounds: times SciPy's on one processor, and times the passes of a copy.
 _OVER_SCIPY, _OVER_COPY = 3.0, 1 / 0.7
@@ -27,7 +28,8 @@ _OVER_SCIPY, _OVER_COPY = 3.0, 1 / 0.7
 _POINTS = {"cpu": 1 << 20, "gpu": 1 << 24}
 # The longest lines of one pass, and of two.
 _ONE_PASS, _TWO_PASSES = 1 << 12, 1 << 22
-_ROUNDS, _IN_ROW = 5, 3
+_ROUNDS, _QUICK_ROUNDS, _IN_ROW = 5, 2, 3
+_CHECKED = 1 << 20  # points of the lines whose errors are measured
 
 
 @dataclass(frozen=True)
@@ -82,20 +84,23 @@ def transforms(points: int) -> Sequence[Transform]:
     )
 
 
-def measure() -> Sequence[Figure]:
-    """Fourier transforms over pocketfft on a processor, or over a copy on a GPU; errors in 2⁻²⁴·log₂ n of the norm."""
+def report(only: Sequence[str] | None, quick: bool, show: Callable[[str], Any]) -> None:
+    """Measures the transforms whose names match, and shows the figures of each as soon as it is done."""
     device = lx.default_device()
     kind = "cpu" if device.kind == "cpu" else "gpu"
     rate = _copy_rate()
-    figures = [Figure("a copy", f"{rate / 1e9:.3g} GB/s")]
+    show(as_table([Figure("a copy", f"{rate / 1e9:.3g} GB/s")]))
     for transform in transforms(_POINTS[kind]):
-        figures += _figures(transform, kind, rate)
-    return figures
+        if not only or any(fnmatch(transform.name, pattern) for pattern in only):
+            show(as_table(_figures(transform, kind, rate, quick)))
 
 
-def _figures(transform: Transform, kind: str, rate: float) -> Sequence[Figure]:
+def _figures(transform: Transform, kind: str, rate: float, quick: bool) -> Sequence[Figure]:
     operand = transform.operand()
-    seconds = _timed(_calls(transform, operand))
+    calls = dict(_calls(transform, operand))
+    if kind == "gpu":
+        del calls["SciPy"]
+    seconds = _timed(calls, _QUICK_ROUNDS if quick else _ROUNDS)
     ours = seconds.pop("lavax")
     found = [Figure(transform.name, f"{1e3 * ours:.3g} ms, error {_error(transform, operand):.2g}")]
     if kind == "gpu":
@@ -108,7 +113,12 @@ def _figures(transform: Transform, kind: str, rate: float) -> Sequence[Figure]:
 
 
 def _error(transform: Transform, operand: np.ndarray) -> float:
-    """The error over the norm of the result, in units of 2⁻²⁴·log₂ n: at most 2 are wanted."""
+    """The error over the norm of the result, in units of 2⁻²⁴·log₂ n: at most 2 are wanted.
+
+    Of a transform along one axis it is that of the first lines.
+    """
+    if not transform.function.endswith("2"):
+        operand = operand[: max(_CHECKED // transform.shape[-1], 1)]
     wide = operand.astype(np.complex128 if np.iscomplexobj(operand) else np.float64)
     wanted = getattr(np.fft, transform.function)(wide)
     found = np.asarray(getattr(lnp.fft, transform.function)(operand))
@@ -154,10 +164,10 @@ def _of_torch(function: str, operand: np.ndarray) -> tuple[Call, Callable[[Any],
     return lambda: transform(held), lambda result: torch.cuda.synchronize()
 
 
-def _timed(calls: Mapping[str, tuple[Call, Callable[[Any], Any]]]) -> dict[str, float]:
+def _timed(calls: Mapping[str, tuple[Call, Callable[[Any], Any]]], rounds: int) -> dict[str, float]:
     """The least seconds of a call among several in a row, in turn; first calls compile."""
     found = dict.fromkeys(calls, math.inf)
-    for number in range(_ROUNDS + 1):
+    for number in range(rounds + 1):
         for name, (call, wait) in calls.items():
             start = time.perf_counter()
             for _ in range(_IN_ROW):

@@ -25,6 +25,7 @@ FILES = (
     "double_gamma.glsl",
     "double_logarithm.glsl",
     "double_power.glsl",
+    "double_roots.glsl",
     "double_trigonometric.glsl",
     "elementary_bessel.glsl",
     "elementary_beta.glsl",

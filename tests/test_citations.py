@@ -6,7 +6,7 @@ from fnmatch import filter as filter_names
 
 import pytest
 
-from benchmarks.__main__ import COMPARISONS, FIGURES, MODELS
+from benchmarks.__main__ import COMPARISONS, FIGURES, REPORTS
 from benchmarks.workloads import workloads_for
 from lavax.tracer.compiled.lowered import STAGES
 from tests.citations import (
@@ -30,7 +30,7 @@ def test_nothing_that_is_cited_is_missing() -> None:
 
 def test_every_benchmark_that_is_cited_can_be_run() -> None:
     """Also by the constants that it chose."""
-    known = {*FIGURES, *COMPARISONS, *MODELS}
+    known = {*FIGURES, *COMPARISONS, *REPORTS}
     workloads = [workload.name for large in (False, True) for workload in workloads_for(large)]
     commands = list(benchmark_commands())
     for source, module, names, options in commands:

@@ -52,8 +52,8 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         matrices=_matrices(profile),
         scatters=_scatters(profile),
         transforms=Transforms(
-            steps=lambda points, across: steps_of(points, across, profile),
-            mirrored_steps=lambda points: mirrored_steps_of(points, profile),
+            steps=lambda points, across, part: steps_of(points, across, part, profile),
+            mirrored_steps=lambda points, part: mirrored_steps_of(points, part, profile),
         ),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),

@@ -1,9 +1,9 @@
 """Fourier transforms of complex values by parts.
 
-In float32, lines of small prime factors are transformed by kernels of their own (`fourier_step`), and so are those that
-Bluestein's convolution pads to such lengths. In float64, and for lines of up to 128 points with larger prime factors,
-transforms are products with small matrices. Other lengths with large prime factors become convolutions: of primes p
-with a smooth p − 1 in many float32 lines those of prime_lines.py, of others Bluestein's (1970).
+Lines of small prime factors are transformed by kernels of their own (`fourier_step`), and so are those that Bluestein's
+convolution pads to such lengths. Lines of up to 128 points with larger prime factors are products with small matrices.
+Other lengths with large prime factors become convolutions: of primes p with a smooth p − 1 in many lines those of
+prime_lines.py, of others Bluestein's (1970).
 
 For products, a line of n₁·n₂ points is transformed along n₁, multiplied by twiddle factors, and transformed along n₂
 (Cooley and Tukey 1965). Each of these steps is one real product, whose matrix holds the roots of unity: it takes the
@@ -15,7 +15,6 @@ from __future__ import annotations
 from math import prod
 
 from lavax.ir.graph import Node
-from lavax.ir.types import float32
 from lavax.passes.build.builder import (
     add,
     broadcast,
@@ -58,7 +57,7 @@ def of_real(node: Node, x: Node) -> Parts:
         whole = _along(parts(x, zeros(x.type)), last, False)
         return parts(*(slice_along(part, last, 0, half + 1) for part in whole.nodes))
     pairs = reshape(x, (*batch, half, 2))
-    if not _has_steps(x, half):
+    if not _has_steps(half):
         return taken_apart(_along(separated(pairs), last, False))
     type = x.type.with_shape((*batch, half + 1, 2))
     return separated(build("fourier_spectrum", reshape(pairs, (prod(batch), half, 1, 2)), type=type))
@@ -72,7 +71,7 @@ def to_real(node: Node, s: Parts) -> Node:
         real, imaginary = (flip(slice_along(part, last, 1, half + 1), (last,)) for part in s.nodes)
         whole = parts(*(concatenate([*both], last) for both in zip(s.nodes, (real, negate(imaginary)), strict=True)))
         return _along(whole, last, True).real.node
-    if not _has_steps(s.real.node, half):
+    if not _has_steps(half):
         return reshape(interleaved(_along(joined(s), last, True)), node.shape)
     type = node.type.with_shape((*batch, half, 2))
     spectrum = reshape(interleaved(s), (prod(batch), half + 1, 2))
@@ -82,16 +81,16 @@ def to_real(node: Node, s: Parts) -> Node:
 def _along(z: Parts, axis: int, reverse: bool) -> Parts:
     part = z.real.node
     length = part.shape[axis]
-    if _has_steps(part, length):
+    if _has_steps(length):
         return separated(_by_steps(interleaved(z), axis, reverse))
-    if part.dtype == float32 and prime_lines.is_suited(length, part.type.size // length, _LARGEST_PRIME):
+    if prime_lines.is_suited(length, part.type.size // length, part.dtype, _LARGEST_PRIME):
         return separated(_of_prime(interleaved(z), axis, reverse))
     return _by_products(z, axis, reverse)
 
 
-def _has_steps(part: Node, length: int) -> bool:
+def _has_steps(length: int) -> bool:
     """Whether lines of that many complex numbers have kernels of their own."""
-    return part.dtype == float32 and max(prime_factors(length), default=1) <= _LARGEST_PRIME
+    return max(prime_factors(length), default=1) <= _LARGEST_PRIME
 
 
 def _by_steps(whole: Node, axis: int, reverse: bool) -> Node:
@@ -137,11 +136,11 @@ def _lines(x: Node, forward: bool) -> Node:
     _, batch, length = x.shape
     if length == 1:
         return reshape(x, (2, 1, batch))
-    if _has_steps(x, length):
+    if _has_steps(length):
         found = _by_steps(transpose(x, (1, 2, 0)), 1, not forward)
         return transpose(found, (2, 1, 0))
     steps, rest = widths(length)
-    if not steps and x.dtype == float32 and prime_lines.is_suited(length, batch, _LARGEST_PRIME):
+    if not steps and prime_lines.is_suited(length, batch, x.dtype, _LARGEST_PRIME):
         return transpose(_of_prime(transpose(x, (1, 2, 0)), 1, not forward), (2, 1, 0))
     if not steps:
         return _step(x, forward) if rest <= _WIDEST_ALONE else _by_convolution(x, forward)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lavax.ir.graph import Node
-from lavax.ir.types import TensorType, float32, int32
+from lavax.ir.types import DType, TensorType, float32, int32
 from lavax.passes.build.builder import (
     add,
     broadcast,
@@ -46,25 +46,27 @@ _FEW_NUMBERS = 1 << 14
 Lines = Callable[[Node, bool], Node]  # the transforms of [batch, n, 2] along n, with the sign of the exponents
 
 
-def is_suited(length: int, batch: int, largest_factor: int) -> bool:
+def is_suited(length: int, batch: int, part: DType, largest_factor: int) -> bool:
     """Whether lines of that length are transformed so: of a prime, if the factors of the convolution are small.
 
-    A convolution whose length is no multiple of four has steps with odd numbers of columns, which read and write number
-    by number: those of 46 and 126 points took longer than products, that of 130 longer than Bluestein's.
+    A convolution whose length is no multiple of four has steps with odd numbers of columns, which read and write
+    float32 number by number: those of 46 and 126 points took longer than products, that of 130 longer than Bluestein's.
     """
-    if not largest_factor < length <= _LARGEST or batch * length < _FEW_NUMBERS or length % 4 != 1:
+    if not largest_factor < length <= _LARGEST or batch * length < _FEW_NUMBERS:
+        return False
+    if part == float32 and length % 4 != 1:
         return False
     return prime_factors(length) == [length] and max(prime_factors(length - 1)) <= largest_factor
 
 
 def transformed(x: Node, reverse: bool, lines: Lines) -> Node:
-    """f32[batch, p, 2] -> f32[batch, p, 2]."""
+    """[batch, p, 2] -> [batch, p, 2]."""
     batch, prime, _ = x.shape
     count, generator = prime - 1, generator_of(prime)
     ahead = powers(generator, prime)
     back = powers(pow(generator, -1, prime), prime)
     turned = lines(transpose(gather(x, [ahead], (1,)), (1, 0, 2)), False)
-    convolved = lines(_product(turned, _spectrum(back, prime, reverse, lines)), True)
+    convolved = lines(_product(turned, _spectrum(back, prime, reverse, x.dtype, lines)), True)
     first = slice_along(x, 1, 0, 1)
     others = add(broadcast(reshape(first, (batch, 2)), convolved.shape, (0, 2)), convolved)
     place = scatter("set", splat(0, index_type((prime,))), iota(index_type((count,)), 0), [back], (0,))
@@ -74,9 +76,9 @@ def transformed(x: Node, reverse: bool, lines: Lines) -> Node:
     return where(is_first, broadcast(total, found.shape, (0, 2)), found)
 
 
-def _spectrum(back: Node, prime: int, reverse: bool, lines: Lines) -> Node:
-    """The transform of the roots at g⁻ᵐ, over p − 1: f32[p − 1, 2]."""
-    roots = unit_root(back, prime, float32)
+def _spectrum(back: Node, prime: int, reverse: bool, part: DType, lines: Lines) -> Node:
+    """The transform of the roots at g⁻ᵐ, over p − 1: [p − 1, 2]."""
+    roots = unit_root(back, prime, part)
     line = interleaved(roots if reverse else Parts(roots.real, -roots.imaginary))
     whole = lines(reshape(line, (1, prime - 1, 2)), False)
     return scale(reshape(whole, (prime - 1, 2)), 1 / (prime - 1))

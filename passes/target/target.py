@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lavax.ir.graph import Node
+from lavax.ir.types import DType
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 
 
@@ -119,11 +120,11 @@ class Matrices:
     cholesky: int = MATRICES.cholesky
 
 
-def _whole(points: int, across: bool) -> Sequence[int]:
+def _whole(points: int, across: bool, part: DType) -> Sequence[int]:
     return (points,)
 
 
-def _no_steps(points: int) -> Sequence[int]:
+def _no_steps(points: int, part: DType) -> Sequence[int]:
     return ()
 
 
@@ -132,11 +133,11 @@ class Transforms:
     """How Fourier transforms are computed."""
 
     # The points of each step of a transform of so many points, whose product they are; whether neighbours in memory
-    # belong to different lines.
-    steps: Callable[[int, bool], Sequence[int]] = _whole
+    # belong to different lines, and the dtype of their parts.
+    steps: Callable[[int, bool, DType], Sequence[int]] = _whole
     # Of a transform of so many points that are pairs of real ones, with the points of the last step at the end; none if
     # no step holds the numbers that are joined, which are mirrored.
-    mirrored_steps: Callable[[int], Sequence[int]] = _no_steps
+    mirrored_steps: Callable[[int, DType], Sequence[int]] = _no_steps
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import product
 
 import numpy as np
 
 from lavax.ir import TensorType
 from lavax.ir.graph import make_node
 from lavax.ir.ops.cumulative import CUMULATIVE
-from lavax.ir.types import float32
+from lavax.ir.types import float32, float64
 from tests.operation_cases.case import (
     ANYWHERE,
     AWAY_FROM_ZERO,
@@ -170,28 +171,31 @@ def _search_sorted() -> Iterator[Case]:
 
 def _fourier_steps() -> Iterator[Case]:
     forms = ((1, 1, 1, 1), (3, 8, 1, 1), (2, 4, 3, 1), (2, 3, 4, 5), (1, 7, 2, 2), (5, 13, 1, 3), (2, 12, 5, 2))
-    for lines, points, rest, behind in forms:
-        operand = TensorType((lines, points, rest, behind, 2), float32)
+    for (lines, points, rest, behind), dtype in product(forms, (float32, float64)):
+        operand = TensorType((lines, points, rest, behind, 2), dtype)
         values = sample(generator(f"fourier{points}{rest}{behind}"), operand)
         for reverse in (False, True):
             for shape in ((lines, rest, points, behind, 2), (values.size // 2, 2)):
-                label = f"{points}-{rest}-{behind}-{reverse}-{len(shape)}"
-                yield case_of("fourier_step", label, [values], dict(reverse=reverse), TensorType(shape, float32))
+                label = f"{dtype}-{points}-{rest}-{behind}-{reverse}-{len(shape)}"
+                yield case_of("fourier_step", label, [values], dict(reverse=reverse), TensorType(shape, dtype))
+
+
+_REAL_LINES = ((1, 1, 1), (3, 8, 1), (2, 5, 1), (2, 4, 3), (1, 3, 4), (2, 2, 2))
 
 
 def _spectra() -> Iterator[Case]:
-    for lines, points, behind in ((1, 1, 1), (3, 8, 1), (2, 5, 1), (2, 4, 3), (1, 3, 4), (2, 2, 2)):
-        operand = TensorType((lines, points, behind, 2), float32)
+    for (lines, points, behind), dtype in product(_REAL_LINES, (float32, float64)):
+        operand = TensorType((lines, points, behind, 2), dtype)
         values = sample(generator(f"spectrum{points}{behind}"), operand)
-        result = TensorType((lines, points * behind + 1, 2), float32)
-        yield case_of("fourier_spectrum", f"{points}-{behind}", [values], {}, result)
+        result = TensorType((lines, points * behind + 1, 2), dtype)
+        yield case_of("fourier_spectrum", f"{dtype}-{points}-{behind}", [values], {}, result)
 
 
 def _joins() -> Iterator[Case]:
-    for lines, points, rest in ((1, 1, 1), (3, 8, 1), (2, 5, 1), (2, 4, 3), (1, 3, 4), (2, 2, 2)):
-        values = sample(generator(f"join{points}{rest}"), TensorType((lines, points * rest + 1, 2), float32))
-        result = TensorType((lines, rest, points, 2), float32)
-        yield case_of("fourier_join", f"{points}-{rest}", [values], dict(rest=rest), result)
+    for (lines, points, rest), dtype in product(_REAL_LINES, (float32, float64)):
+        values = sample(generator(f"join{points}{rest}"), TensorType((lines, points * rest + 1, 2), dtype))
+        result = TensorType((lines, rest, points, 2), dtype)
+        yield case_of("fourier_join", f"{dtype}-{points}-{rest}", [values], dict(rest=rest), result)
 
 
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {

@@ -112,6 +112,25 @@ _FETCH_FOUR = """uvec4 fetch_four(usamplerBuffer words, int first) {
 }
 """
 
+# Doubles as words.
+_FETCH_DOUBLE = """double fetch_double(usamplerBuffer words, int first) {
+    return packDouble2x32(uvec2(texelFetch(words, first).x, texelFetch(words, first + 1).x));
+}
+"""
+_FETCH_TWO_DOUBLES = """dvec2 fetch_two_doubles(usamplerBuffer fours, int position) {
+    uvec4 words = texelFetch(fours, position);
+    return dvec2(packDouble2x32(words.xy), packDouble2x32(words.zw));
+}
+"""
+_FETCH_FOUR_DOUBLES = """dvec4 fetch_four_doubles(usamplerBuffer fours, int position) {
+    return dvec4(fetch_two_doubles(fours, position), fetch_two_doubles(fours, position + 1));
+}
+"""
+_WORDS_OF_DOUBLES = """uvec4 words_of_doubles(dvec2 two) {
+    return uvec4(unpackDouble2x32(two.x), unpackDouble2x32(two.y));
+}
+"""
+
 # By the name that shaders call, in the order in which they are declared. `packed` stands for reading and writing.
 ACCESSES: dict[str, Access] = {
     "low_bits": Access(_LOW_BITS),
@@ -121,6 +140,10 @@ ACCESSES: dict[str, Access] = {
     "write_four": Access(_WRITE_FOUR, ("U64",), ("low_bits",)),
     "read_unaligned_four": Access(_READ_UNALIGNED_FOUR, ("U32",), ("low_bits",)),
     "fetch_four": Access(_FETCH_FOUR),
+    "fetch_double": Access(_FETCH_DOUBLE),
+    "fetch_two_doubles": Access(_FETCH_TWO_DOUBLES),
+    "fetch_four_doubles": Access(_FETCH_FOUR_DOUBLES, needs=("fetch_two_doubles",)),
+    "words_of_doubles": Access(_WORDS_OF_DOUBLES),
     "halves_of": Access(_HALVES),
     "bytes_of": Access(_BYTES),
     "signed_halves_of": Access(_SIGNED_HALVES),

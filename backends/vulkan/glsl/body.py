@@ -449,6 +449,8 @@ class Body:
         if number is None:
             return self.element(dtype, address, position)
         texels = self.uses.descriptor("elements", number)
+        if dtype.name == "f64":
+            return f"{self.uses.access('fetch_double')}({texels}, 4 * w{number} + 2 * ({position}))"
         return f"{_FROM_WORD[element_types(dtype.name)[0]]}(texelFetch({texels}, 4 * w{number} + {position}).x)"
 
     def loaded(self, dtype: DType, address: str, position: str) -> str:
@@ -473,6 +475,9 @@ class Body:
     def four(self, dtype: DType, address: str, position: str) -> str:
         """Four aligned elements, as memory holds them."""
         number = self.read_descriptors.get(address)
+        if number is not None and dtype.name == "f64":
+            fetch = self.uses.access("fetch_four_doubles")
+            return f"{fetch}({self.uses.descriptor('vectors', number)}, w{number} + 2 * ({position}))"
         if number is not None:
             texel = f"texelFetch({self.uses.descriptor('vectors', number)}, w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
@@ -489,6 +494,9 @@ class Body:
         """Four elements from any position, as memory holds them."""
         number = self.read_descriptors.get(address)
         if number is not None:
+            if dtype.name == "f64":
+                parts = (self._read(dtype, address, f"{position} + {lane}") for lane in range(VECTOR))
+                return f"dvec4({', '.join(parts)})"
             fetch, elements = self.uses.access("fetch_four"), self.uses.descriptor("elements", number)
             texels = f"{fetch}({elements}, 4 * w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texels})"
@@ -500,6 +508,11 @@ class Body:
     def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements, given as memory holds them."""
         number = self.write_descriptors.get(address)
+        if number is not None and dtype.name == "f64":
+            words, at = self.uses.access("words_of_doubles"), f"w{number} + 2 * ({position})"
+            stores = self.uses.descriptor("stores", number)
+            halves = ((f"{at} + {half}", f"{words}({text}.{sides})") for half, sides in enumerate(("xy", "zw")))
+            return " ".join(f"{stores}.data[{place}] = {value};" for place, value in halves)
         if number is not None:
             words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
             return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {words};"

@@ -7,18 +7,17 @@ import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.types import TensorType, float32
+from lavax.ir.types import TensorType, float32, float64
+
+_DTYPES = (float32, float64)
 
 
 def _infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     (x,) = operands
-    if x.dtype != float32:
-        raise DtypeError(f"fourier_step is not defined for {x} (f32 only)")
+    _check_dtype("fourier_step", x)
     if x.rank != 5 or x.shape[-1] != 2:
-        raise ShapeError(f"fourier_step: {x} is no f32[lines,points,rest,behind,2]")
-    if declared is None or declared.dtype != float32 or declared.size != x.size:
-        raise ShapeError(f"fourier_step: {x} gives as many numbers, not {declared}")
-    return declared
+        raise ShapeError(f"fourier_step: {x} is no [lines,points,rest,behind,2]")
+    return _of_size("fourier_step", declared, x, x.size)
 
 
 def _evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
@@ -31,7 +30,7 @@ def _evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType,
     return np.stack([found.real, found.imag], -1).astype(dtype).reshape(type.shape)
 
 
-# f32[b, n, m, c, 2] -> f32[b, m, n, c, 2], in whatever shape is declared: transforms along n, times exp(∓2πi·km/(n·m))
+# [b, n, m, c, 2] -> [b, m, n, c, 2], in whatever shape is declared: transforms along n, times exp(∓2πi·km/(n·m))
 # for frequency k at place m. A transform of n·m points is this step and then one along m, of the result as
 # [b, m, 1, n·c, 2]. With `reverse` the sign of all exponents is +.
 define(Operation("fourier_step", "lowered", _infer, _evaluate, ("reverse",), typed=True))
@@ -39,24 +38,31 @@ define(Operation("fourier_step", "lowered", _infer, _evaluate, ("reverse",), typ
 
 def _infer_spectrum(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     (x,) = operands
-    if x.dtype != float32 or x.rank != 4 or x.shape[-1] != 2:
-        raise ShapeError(f"fourier_spectrum: {x} is no f32[lines,points,behind,2]")
+    _check_dtype("fourier_spectrum", x)
+    if x.rank != 4 or x.shape[-1] != 2:
+        raise ShapeError(f"fourier_spectrum: {x} is no [lines,points,behind,2]")
     lines, points, behind, _ = x.shape
-    return _of_size("fourier_spectrum", declared, 2 * lines * (points * behind + 1))
+    return _of_size("fourier_spectrum", declared, x, 2 * lines * (points * behind + 1))
 
 
 def _infer_join(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     (x,) = operands
-    if x.dtype != float32 or x.rank != 3 or x.shape[-1] != 2 or x.shape[1] < 2:
-        raise ShapeError(f"fourier_join: {x} is no f32[lines,half+1,2]")
+    _check_dtype("fourier_join", x)
+    if x.rank != 3 or x.shape[-1] != 2 or x.shape[1] < 2:
+        raise ShapeError(f"fourier_join: {x} is no [lines,half+1,2]")
     if attrs["rest"] < 1 or (x.shape[1] - 1) % attrs["rest"]:
         raise ShapeError(f"fourier_join: {x} has no lines of {attrs['rest']} places")
-    return _of_size("fourier_join", declared, 2 * x.shape[0] * (x.shape[1] - 1))
+    return _of_size("fourier_join", declared, x, 2 * x.shape[0] * (x.shape[1] - 1))
 
 
-def _of_size(name: str, declared: TensorType | None, size: int) -> TensorType:
-    if declared is None or declared.dtype != float32 or declared.size != size:
-        raise ShapeError(f"{name}: the result has {size} f32, not {declared}")
+def _check_dtype(name: str, x: TensorType) -> None:
+    if x.dtype not in _DTYPES:
+        raise DtypeError(f"{name} is not defined for {x} (f32 and f64 only)")
+
+
+def _of_size(name: str, declared: TensorType | None, x: TensorType, size: int) -> TensorType:
+    if declared is None or declared.dtype != x.dtype or declared.size != size:
+        raise ShapeError(f"{name}: the result has {size} {x.dtype}, not {declared}")
     return declared
 
 
@@ -83,10 +89,10 @@ def _evaluate_join(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
     return _evaluate([pairs], {"reverse": True}, type, dtype)
 
 
-# The last step of the transform of real lines, of which neighbours are parts of a complex number: f32[b, n, c, 2] ->
-# f32[b, n·c + 1, 2]. Transforms along n, whose results z[k] hold the spectra of even and odd places, taken apart:
+# The last step of the transform of real lines, of which neighbours are parts of a complex number: [b, n, c, 2] ->
+# [b, n·c + 1, 2]. Transforms along n, whose results z[k] hold the spectra of even and odd places, taken apart:
 # (z[k] + z̄[h−k])/2 − i/2·exp(−πi·k/h)·(z[k] − z̄[h−k]) for h = n·c, with k and h − k modulo h.
 define(Operation("fourier_spectrum", "lowered", _infer_spectrum, _evaluate_spectrum, typed=True))
-# The first step of the inverse: f32[b, n·m + 1, 2] -> f32[b, m, n, 2] for m = `rest`, as `fourier_step` in reverse does
+# The first step of the inverse: [b, n·m + 1, 2] -> [b, m, n, 2] for m = `rest`, as `fourier_step` in reverse does
 # of s[k] + s̄[h−k] + i·exp(πi·k/h)·(s[k] − s̄[h−k]) for h = n·m. The imaginary parts of s[0] and s[h] are ignored.
 define(Operation("fourier_join", "lowered", _infer_join, _evaluate_join, ("rest",), typed=True))

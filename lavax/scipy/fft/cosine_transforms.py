@@ -1,68 +1,206 @@
-"""Discrete cosine transforms of type 2 and their inverses, as products with a matrix: n² operations per line."""
+"""Discrete cosine and sine transforms of types 1 to 4 and their inverses, as in scipy.fft."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import lavax.numpy as lnp
+from lavax.ir.types import float32
 from lavax.numpy._core.application import as_floating
-from lavax.numpy._core.axes import normal_axes
-from lavax.numpy._core.operands import ArrayLike, own
+from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.operands import ArrayLike, cast, own
+from lavax.numpy.fft.arguments import fitted, lengths_and_axes
+from lavax.scipy.fft.trigonometric import COSINES, INVERSE, SINES, Transform
+from lavax.tracer import bind
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 Axes = Sequence[int] | None
+_SETTINGS = ("type", "n", "s", "axis", "axes", "norm", "orthogonalize")
+_NORMS = (None, "backward", "ortho", "forward")
+_ROOT = math.sqrt(2)
 
 
-def _matrix(n: int, norm: str | None) -> np.ndarray:
-    """[n, n]: row k has 2·cos(π·k·(2j + 1) / 2n); with "ortho" its rows are orthonormal."""
-    rows, columns = np.arange(n)[:, None], np.arange(n)[None, :]
-    matrix = 2 * np.cos(np.pi * rows * (2 * columns + 1) / (2 * n))
-    if norm == "ortho":
-        matrix = matrix * np.sqrt(np.where(rows == 0, 1 / (4 * n), 1 / (2 * n)))
-    return np.asarray(matrix)
+@dataclass(frozen=True)
+class Family:
+    """Cosine or sine transforms: by type; what n of type 1 is less than half the period; the ends that are scaled so
+    that the transform is orthogonal, before types 1 and 3 and after types 1 and 2."""
+
+    transforms: Mapping[int, Transform]
+    period: int
+    ends: Mapping[int, tuple[int, ...]]
 
 
-def _transformed(name: str, x: ArrayLike, kind: int, n: int | None, axis: int, norm: str | None, back: bool) -> Value:
-    if kind != 2 or norm not in (None, "backward", "ortho"):
-        raise ValueError(f"{name}: type must be 2, and norm None, 'backward' or 'ortho', got {kind} and {norm!r}")
+_COSINE = Family(COSINES, -1, {1: (0, -1), 2: (0,), 3: (0,), 4: ()})
+_SINE = Family(SINES, 1, {1: (), 2: (-1,), 3: (-1,), 4: ()})
+
+
+def _scaled_ends(x: Any, ends: Sequence[int], by: float) -> Any:
+    for end in ends:
+        x = x.at[..., end].multiply(by)
+    return x
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A transform as users ask for it."""
+
+    name: str
+    family: Family
+    kind: int
+    norm: str | None
+    orthogonalize: bool | None
+    back: bool  # whether it is an inverse
+
+    def along(self, x: Any, axis: int) -> Any:
+        if x.type.dtype.is_complex:
+            return bind("complex", *(self.along(bind(part, x), axis) for part in ("real", "imag")))
+        kind = INVERSE[self.kind] if self.back else self.kind
+        period = 2 * (x.shape[axis] + (self.family.period if kind == 1 else 0))
+        if not period:
+            raise shape_error(f"{self.name}: type 1 takes at least two numbers, and {x.type} has one along axis {axis}")
+        power = {"ortho": -0.5, "forward": 0.0 if self.back else -1.0}.get(self.norm or "", -1.0 if self.back else 0.0)
+        line = lnp.moveaxis(x, axis, -1) * math.pow(period, power)
+        scaled = self.norm == "ortho" if self.orthogonalize is None else self.orthogonalize
+        ends = self.family.ends[kind] if scaled else ()
+        line = _scaled_ends(line, ends if kind in (1, 3) else (), _ROOT)
+        found = self.family.transforms[kind](line)
+        return lnp.moveaxis(_scaled_ends(found, ends if kind in (1, 2) else (), 1 / _ROOT), -1, axis)
+
+    def of(self, x: ArrayLike, s: Axes, axes: Axes) -> Value:
+        if self.kind not in INVERSE or self.norm not in _NORMS:
+            raise ValueError(
+                f"{self.name}: type must be 1, 2, 3 or 4, and norm None, 'backward', 'ortho' or 'forward', got "
+                f"{self.kind} and {self.norm!r}"
+            )
+        value = _as_wide(x)
+        lengths, chosen = lengths_and_axes(self.name, value.type, s, axes)
+        for axis, length in zip(chosen, lengths, strict=True):
+            value = self.along(fitted(self.name, value, axis, length), axis)
+        return value if chosen else own(value)
+
+
+def _as_wide(x: ArrayLike) -> Value:
+    """Numbers of 16 bits as float32, as Fourier transforms take them."""
     value = as_floating(x)
-    (along,) = normal_axes(name, axis, value.type)
-    extent = value.shape[along] if n is None else n
-    moved = lnp.moveaxis(value, along, -1)[..., :extent]
-    if moved.shape[-1] < extent:
-        moved = lnp.pad(moved, [*[(0, 0)] * (moved.ndim - 1), (0, extent - moved.shape[-1])])
-    matrix = _matrix(extent, norm)
-    held = np.linalg.inv(matrix) if back else matrix
-    return lnp.moveaxis(lnp.matmul(moved, lnp.asarray(held.T, dtype=value.dtype)), -1, along)
+    return cast(value, float32) if value.type.dtype.bits < 32 else value
 
 
-def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Value:
-    """2·Σ x[j]·cos(π·k·(2j + 1) / 2n) along `axis`, cut or padded with zeros to `n`; orthonormal with `norm` "ortho".
+@one_program(*_SETTINGS)
+def dct(
+    x: ArrayLike,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    orthogonalize: bool | None = None,
+) -> Value:
+    """2·Σ x[j]·cos(πk(2j + 1)/2n) for k from 0 to n − 1 along `axis`, cut or padded with zeros to `n`.
 
-    Raises ValueError for another type than 2, or another norm.
+    That is type 2; types 1, 3 and 4 are SciPy's. `norm` is as in lavax.numpy.fft, for a period of 2n numbers. Both
+    parts of complex numbers are transformed. With `orthogonalize`, by default if `norm` is "ortho", the ends of the
+    line are scaled so that the transform is orthogonal.
+
+    Raises ValueError for another type or norm, ShapeError for a length below 1.
     """
-    return _transformed("dct", x, type, n, axis, norm, False)
+    return _Call("dct", _COSINE, type, norm, orthogonalize, False).of(x, None if n is None else (n,), (axis,))
 
 
-def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Value:
+@one_program(*_SETTINGS)
+def idct(
+    x: ArrayLike,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    orthogonalize: bool | None = None,
+) -> Value:
     """The inverse of `dct`; arguments and errors as there."""
-    return _transformed("idct", x, type, n, axis, norm, True)
+    return _Call("idct", _COSINE, type, norm, orthogonalize, True).of(x, None if n is None else (n,), (axis,))
 
 
-def _along_all(name: str, x: ArrayLike, kind: int, s: Axes, axes: Axes, norm: str | None, back: bool) -> Value:
-    value = as_floating(x)
-    chosen = normal_axes(name, tuple(range(value.ndim)) if axes is None else tuple(axes), value.type)
-    for number, axis in enumerate(chosen):
-        value = _transformed(name, value, kind, None if s is None else s[number], axis, norm, back)
-    return value if chosen else own(value)
+@one_program(*_SETTINGS)
+def dctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Axes = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    orthogonalize: bool | None = None,
+) -> Value:
+    """`dct` along several axes, by default all, each cut or padded to its length in `s`."""
+    return _Call("dctn", _COSINE, type, norm, orthogonalize, False).of(x, s, axes)
 
 
-def dctn(x: ArrayLike, type: int = 2, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Value:
-    """`dct` along several axes, by default all, each cut or padded to its extent in `s`."""
-    return _along_all("dctn", x, type, s, axes, norm, False)
-
-
-def idctn(x: ArrayLike, type: int = 2, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Value:
+@one_program(*_SETTINGS)
+def idctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Axes = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    orthogonalize: bool | None = None,
+) -> Value:
     """The inverse of `dctn`."""
-    return _along_all("idctn", x, type, s, axes, norm, True)
+    return _Call("idctn", _COSINE, type, norm, orthogonalize, True).of(x, s, axes)
+
+
+@one_program(*_SETTINGS)
+def dst(
+    x: ArrayLike,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    orthogonalize: bool | None = None,
+) -> Value:
+    """2·Σ x[j]·sin(π(k + 1)(2j + 1)/2n) for k from 0 to n − 1 along `axis`, cut or padded with zeros to `n`.
+
+    That is type 2; types 1, 3 and 4 are SciPy's. `norm` is as in lavax.numpy.fft, for a period of 2n numbers. Both
+    parts of complex numbers are transformed. With `orthogonalize`, by default if `norm` is "ortho", the ends of the
+    line are scaled so that the transform is orthogonal.
+
+    Raises ValueError for another type or norm, ShapeError for a length below 1.
+    """
+    return _Call("dst", _SINE, type, norm, orthogonalize, False).of(x, None if n is None else (n,), (axis,))
+
+
+@one_program(*_SETTINGS)
+def idst(
+    x: ArrayLike,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    orthogonalize: bool | None = None,
+) -> Value:
+    """The inverse of `dst`; arguments and errors as there."""
+    return _Call("idst", _SINE, type, norm, orthogonalize, True).of(x, None if n is None else (n,), (axis,))
+
+
+@one_program(*_SETTINGS)
+def dstn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Axes = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    orthogonalize: bool | None = None,
+) -> Value:
+    """`dst` along several axes, by default all, each cut or padded to its length in `s`."""
+    return _Call("dstn", _SINE, type, norm, orthogonalize, False).of(x, s, axes)
+
+
+@one_program(*_SETTINGS)
+def idstn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Axes = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    orthogonalize: bool | None = None,
+) -> Value:
+    """The inverse of `dstn`."""
+    return _Call("idstn", _SINE, type, norm, orthogonalize, True).of(x, s, axes)

@@ -21,11 +21,11 @@ def _steps(node: Node, target: Target) -> Node:
     _, points, rest, behind, _ = x.shape
     if rest > 1:
         return node
-    return _in_steps(x, target.transforms.steps(points, behind > 1), node.attrs["reverse"], node.type)
+    return _in_steps(x, target.transforms.steps(points, behind > 1, x.dtype), node.attrs["reverse"], node.type)
 
 
 def _in_steps(x: Node, widths: Sequence[int], reverse: bool, type: TensorType | None = None) -> Node:
-    """f32[lines,points,1,behind,2] after the steps of these widths, as f32[lines,rest,1,behind,2], or as `type`."""
+    """[lines,points,1,behind,2] after the steps of these widths, as [lines,rest,1,behind,2], or as `type`."""
     lines, points, _, behind, _ = x.shape
     for number, width in enumerate(widths, 1):
         rest = points // width
@@ -42,9 +42,9 @@ def _spectrum(node: Node, target: Target) -> Node:
     if behind > 1:
         return node
     whole = reshape(x, (lines, points, 1, 1, 2))
-    steps = target.transforms.mirrored_steps(points)
+    steps = target.transforms.mirrored_steps(points, x.dtype)
     if not steps:
-        found = _in_steps(whole, target.transforms.steps(points, False), False)
+        found = _in_steps(whole, target.transforms.steps(points, False, x.dtype), False)
         return reshape(interleaved(taken_apart(separated(reshape(found, (lines, points, 2))))), node.shape)
     *widths, last = steps
     ahead = reshape(_in_steps(whole, widths, False), (lines, last, points // last, 2))
@@ -56,10 +56,10 @@ def _join(node: Node, target: Target) -> Node:
     lines, points = x.shape[0], x.shape[1] - 1
     if node.attrs["rest"] > 1:
         return node
-    steps = target.transforms.mirrored_steps(points)
+    steps = target.transforms.mirrored_steps(points, x.dtype)
     if not steps:
         whole = reshape(interleaved(joined(separated(x))), (lines, points, 1, 1, 2))
-        return _in_steps(whole, target.transforms.steps(points, False), True, node.type)
+        return _in_steps(whole, target.transforms.steps(points, False, x.dtype), True, node.type)
     *widths, first = steps
     rest = points // first
     type = x.type.with_shape((lines, rest, 1, first, 2)) if widths else node.type

@@ -6,18 +6,22 @@ halves the products (Singleton 1969).
 """
 from __future__ import annotations
 
-import cmath
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.body import Body
-from lavax.backends.vulkan.glsl.expressions import literal
-from lavax.ir.types import float32
+from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
+from lavax.ir.types import DType
+from lavax.passes.numerics.unit_roots import unit_root
 
 # The radices, in the order in which they are split off.
 _RADICES = (4, 2, 3, 5)
 _CLOSE = 1e-12
+
+
+def vector_type(part: DType, width: int) -> str:
+    """The GLSL type of one, two or four numbers of a dtype."""
+    return type_name(part, width) if width != 2 else type_name(part, VECTOR).replace("4", "2")
 
 
 @dataclass(frozen=True)
@@ -30,17 +34,29 @@ class Number:
 
 @dataclass(frozen=True)
 class Registers:
-    """Writes arithmetic on complex numbers whose parts are of the GLSL type `kind`; `sign` is that of exponents."""
+    """Writes arithmetic on complex numbers, whose parts are numbers of a dtype, of one line or of two at once.
+
+    `sign` is that of exponents.
+    """
 
     body: Body
-    kind: str
+    part: DType
+    together: int
     sign: int
+
+    @property
+    def kind(self) -> str:
+        """The GLSL type of a part."""
+        return vector_type(self.part, self.together)
+
+    def text(self, factor: float) -> str:
+        return literal(factor, self.part)
 
     def named(self, real: str, imaginary: str) -> Number:
         return Number(*(self.body.declare(self.body.scopes[-1], self.kind, text) for text in (real, imaginary)))
 
     def constant(self, value: complex) -> Number:
-        return Number(_text(value.real), _text(value.imag))
+        return Number(self.text(value.real), self.text(value.imag))
 
     def plus(self, x: Number, y: Number) -> Number:
         return self.named(f"{x.real} + {y.real}", f"{x.imaginary} + {y.imaginary}")
@@ -53,12 +69,12 @@ class Registers:
         return self.named(real, f"{x.real} * {y.imaginary} + {x.imaginary} * {y.real}")
 
     def scaled(self, x: Number, factor: float) -> Number:
-        return self.named(f"{x.real} * {_text(factor)}", f"{x.imaginary} * {_text(factor)}")
+        return self.named(f"{x.real} * {self.text(factor)}", f"{x.imaginary} * {self.text(factor)}")
 
     def sum_scaled(self, first: Number, terms: Sequence[tuple[Number, float]]) -> Number:
         texts = []
         for side in ("real", "imaginary"):
-            parts = [getattr(first, side), *(f"{getattr(x, side)} * {_text(factor)}" for x, factor in terms)]
+            parts = [getattr(first, side), *(f"{getattr(x, side)} * {self.text(factor)}" for x, factor in terms)]
             texts.append(" + ".join(parts))
         return self.named(*texts)
 
@@ -72,7 +88,7 @@ class Registers:
         """x·exp(±2πi·place/count)."""
         if place % count == 0:
             return x
-        root = cmath.exp(self.sign * 2j * math.pi * place / count)
+        root = unit_root(self.sign * place, count)
         real, imaginary = root.real, root.imag
         if abs(imaginary) < _CLOSE:
             return self.named(f"-{x.real}", f"-{x.imaginary}")
@@ -80,18 +96,14 @@ class Registers:
             sides = (f"-{x.imaginary}", x.real) if imaginary > 0 else (x.imaginary, f"-{x.real}")
             return self.named(*sides)
         if abs(abs(real) - abs(imaginary)) < _CLOSE:
-            size = _text(abs(real))
+            size = self.text(abs(real))
             sum, difference = f"({x.real} + {x.imaginary}) * ", f"({x.real} - {x.imaginary}) * "
             down = real * imaginary < 0  # the root is ±(1 − i)
             sides = (sum, f"({x.imaginary} - {x.real}) * ") if down else (difference, sum)
             signs = "-" if real < 0 else ""
             return self.named(*(f"{side}{signs}{size}" for side in sides))
-        a, b = _text(real), _text(imaginary)
+        a, b = self.text(real), self.text(imaginary)
         return self.named(f"{x.real} * {a} - {x.imaginary} * {b}", f"{x.real} * {b} + {x.imaginary} * {a}")
-
-
-def _text(factor: float) -> str:
-    return literal(factor, float32)
 
 
 def transformed(registers: Registers, points: Sequence[Number]) -> list[Number]:
@@ -139,9 +151,9 @@ def _prime(registers: Registers, points: Sequence[Number]) -> list[Number]:
     differences = [registers.minus(others[j], others[-1 - j]) for j in range(half)]
     found = [registers.sum_scaled(first, [(sum, 1.0) for sum in sums])] + [first] * (count - 1)
     for frequency in range(1, half + 1):
-        angles = [2 * math.pi * (frequency * j % count) / count for j in range(1, half + 1)]
-        even = registers.sum_scaled(first, [(x, math.cos(a)) for x, a in zip(sums, angles, strict=True)])
-        odd_terms = [(x, registers.sign * math.sin(a)) for x, a in zip(differences, angles, strict=True)]
+        roots = [unit_root(registers.sign * frequency * j, count) for j in range(1, half + 1)]
+        even = registers.sum_scaled(first, [(x, root.real) for x, root in zip(sums, roots, strict=True)])
+        odd_terms = [(x, root.imag) for x, root in zip(differences, roots, strict=True)]
         odd = registers.sum_scaled(registers.scaled(*odd_terms[0]), odd_terms[1:])
         found[frequency] = registers.plus_i_times(even, odd)
         found[count - frequency] = registers.minus_i_times(even, odd)

@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lavax.backends.vulkan.emit.fourier.shape import WORKGROUP_LIMITS, longest_line
+from lavax.backends.vulkan.emit.fourier.shape import least_together, longest_line
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.types import DType
 from lavax.passes.numerics.primes import balanced, prime_factors
 
 
@@ -40,7 +41,7 @@ REGISTER_LIMITS = RegisterLimits()
 LANE_LIMITS = LaneLimits()
 
 
-def steps_of(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]:
+def steps_of(points: int, across: bool, part: DType, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step of a transform; prime factors stay whole.
 
     A step whose lines are not along memory (`across`), as all of several are, needs several lines in shared memory.
@@ -56,9 +57,9 @@ def steps_of(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]
             return narrow
         shared = () if across else _two_shared_steps(points, profile)
         return shared or (wide if len(wide) <= REGISTER_LIMITS.few or len(narrow) > REGISTER_LIMITS.many else narrow)
-    if not across and points <= longest_line(profile, 1):
+    if not across and points <= longest_line(profile, part, 1):
         return (points,)
-    return _steps(primes, longest_line(profile, WORKGROUP_LIMITS.least_together))
+    return _steps(primes, longest_line(profile, part, least_together(part)))
 
 
 def _two_shared_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
@@ -94,11 +95,11 @@ def lanes_of(points: int, rest: int, behind: int, profile: DeviceProfile) -> int
     return min((n for n in fitting if points // n <= LANE_LIMITS.preferred), default=max(fitting, default=0))
 
 
-def mirrored_steps_of(points: int, profile: DeviceProfile) -> Sequence[int]:
+def mirrored_steps_of(points: int, part: DType, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step, in whose last one an invocation of a CPU driver holds two lines; none on a GPU."""
     if profile.kind != "cpu":
         return ()
-    found = steps_of(points, False, profile)
+    found = steps_of(points, False, part, profile)
     return found if found[-1] <= REGISTER_LIMITS.together else _steps(prime_factors(points), REGISTER_LIMITS.together)
 
 

@@ -18,7 +18,7 @@ def emit_fourier_step(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> L
     lanes = lanes_of(points, rest, behind, profile)
     if lanes:
         return emit_by_lanes(kernel, profile, lifted, lanes)
-    if fits_registers(points, profile) or points > longest_line(profile, 1):
+    if fits_registers(points, profile) or points > longest_line(profile, node.dtype, 1):
         return emit_in_registers(kernel, profile, lifted)
-    shape = shape_of(points, lines * rest * behind, rest * behind > 1, profile)
+    shape = shape_of(points, lines * rest * behind, rest * behind > 1, node.dtype, profile)
     return emit_by_workgroups(kernel, profile, lifted, shape)

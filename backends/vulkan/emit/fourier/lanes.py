@@ -8,20 +8,17 @@ time than two that hold less. Roots that depend on the lane alone are constants 
 """
 from __future__ import annotations
 
-import cmath
-import math
 from collections.abc import Callable
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.roots import multiples, multiples_from, of_both, of_one, unit_root
-from lavax.backends.vulkan.glsl.expressions import literal
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.ir.types import float32
 from lavax.passes.kernels.index import Index, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.numerics.unit_roots import unit_root as host_root
 
 
 def emit_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: int) -> Launch:
@@ -44,7 +41,7 @@ class _Lanes:
     def __init__(self, routine: RoutineShader, count: int) -> None:
         self.routine, self.body, self.count = routine, routine.body, count
         sign = 1 if routine.node.attrs["reverse"] else -1
-        self.single, self.double = (Registers(self.body, kind, sign) for kind in ("float", "vec2"))
+        self.single, self.double = (Registers(self.body, routine.node.dtype, n, sign) for n in (1, 2))
         self.number = routine.position("member", f"int(gl_SubgroupInvocationID % {count}u)", count)
         bits = count.bit_length() - 1
         moved = (f"(member >> {bit} & 1) << {bits - 1 - bit}" for bit in range(bits))
@@ -55,19 +52,19 @@ class _Lanes:
     def _exchange(self, width: int) -> tuple[str, Number | None]:
         """Whether a lane adds its own number or subtracts it, and what it multiplies the result by; None: 1."""
         upper = f"(member & {width}) != 0"
-        side = self.body.declare(self.body.scopes[-1], "float", f"{upper} ? -1.0 : 1.0")
+        one, zero = self.single.text(1.0), self.single.text(0.0)
+        side = self.body.declare(self.body.scopes[-1], self.single.kind, f"{upper} ? -{one} : {one}")
         if width == 1:
             return side, None
-        angles = (self.single.sign * math.pi * k / width for k in range(width))
-        roots = [cmath.exp(1j * angle) for angle in angles]
+        roots = [host_root(self.single.sign * k, 2 * width) for k in range(width)]
         real = self._chosen([root.real for root in roots])
         imaginary = self._chosen([root.imag for root in roots])
-        return side, self.single.named(f"{upper} ? {real} : 1.0", f"{upper} ? {imaginary} : 0.0")
+        return side, self.single.named(f"{upper} ? {real} : {one}", f"{upper} ? {imaginary} : {zero}")
 
     def _chosen(self, values: list[float]) -> str:
         """Each lane's own of several constants, by its lowest bits."""
         if len(values) == 1:
-            return literal(values[0] if abs(values[0]) > _CLOSE else 0.0, float32)
+            return self.single.text(values[0])
         half = len(values) // 2
         return f"((member & {half}) != 0 ? {self._chosen(values[half:])} : {self._chosen(values[:half])})"
 
@@ -83,9 +80,6 @@ class _Lanes:
         """Two neighbours in memory."""
         four = read_neighbours(self.routine, self.routine.operands[0], position)
         return self.double.named(f"{four}.xz", f"{four}.yw")
-
-
-_CLOSE = 1e-12
 
 
 def _write_line(lanes: _Lanes, line: Index) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.bounds import inside
-from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
 from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, linear, unflatten
@@ -22,7 +22,8 @@ def read_neighbours(routine: RoutineShader, operand: Node, position: Index) -> s
     value = body.value(operand, at)
     if value.width == VECTOR:
         return value.text
-    return body.declare(body.scopes[-1], "vec4", widened(value, VECTOR, operand.dtype))  # all are one element
+    kind = type_name(operand.dtype, VECTOR)
+    return body.declare(body.scopes[-1], kind, widened(value, VECTOR, operand.dtype))  # all are one element
 
 
 def write_number(routine: RoutineShader, position: Index, number: Number) -> None:
@@ -34,6 +35,11 @@ def write_number(routine: RoutineShader, position: Index, number: Number) -> Non
             body.line(f"{routine.element(linear([(position, 2)], side))} = {text};")
         return
     text = body.index(inside(position, routine.node.type.size // 2))
+    if routine.node.dtype.bits == 64:
+        words = body.uses.access("words_of_doubles")
+        stores = body.uses.descriptor("stores", slot)
+        body.line(f"{stores}.data[w{slot} + {text}] = {words}(dvec2({', '.join(parts)}));")
+        return
     pairs = body.uses.descriptor("pairs", slot)
     body.line(f"{pairs}.data[2 * w{slot} + {text}] = floatBitsToUint(vec2({', '.join(parts)}));")
 
@@ -42,6 +48,7 @@ def write_neighbours(routine: RoutineShader, position: Index, first: Number, sec
     """Writes two numbers that are neighbours, from an even position on."""
     body, node = routine.body, routine.node
     parts = (first.real, first.imaginary, second.real, second.imaginary)
-    name = body.declare(body.scopes[-1], "vec4", f"vec4({', '.join(parts)})")
+    kind = type_name(node.dtype, VECTOR)
+    name = body.declare(body.scopes[-1], kind, f"{kind}({', '.join(parts)})")
     at = unflatten(linear([(position, 2), (LANE, 1)]), node.shape)
     body.store(node, at, GlslValue(name, VECTOR), routine.target)

@@ -6,17 +6,15 @@ transforms them together. The column 0 is its own mirror image: there the second
 """
 from __future__ import annotations
 
-import cmath
-import math
-
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
-from lavax.backends.vulkan.emit.fourier.roots import multiples, unit_root
+from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.numerics.unit_roots import unit_root as host_root
 
 
 def emit_spectrum(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
@@ -78,7 +76,7 @@ class _Step:
         self.half = points * columns
         self.line, self.column = quotient(place, _columns(columns)), remainder(place, _columns(columns))
         self.mirror = remainder(linear([(self.column, -1)], columns), columns)
-        self.single, self.double = (Registers(self.body, kind, sign) for kind in ("float", "vec2"))
+        self.single, self.double = (Registers(self.body, routine.node.dtype, n, sign) for n in (1, 2))
         self.is_first = self._declared("bool", f"{self.body.index(self.column)} == 0")
 
     def _declared(self, kind: str, text: str) -> str:
@@ -93,8 +91,7 @@ class _Step:
 
     def both(self, first: Number, second: Number) -> Number:
         """Numbers of both columns."""
-        texts = (f"vec2({a}, {b})" for a, b in ((first.real, second.real), (first.imaginary, second.imaginary)))
-        return self.double.named(*texts)
+        return of_both(self.double, first, second)
 
     def mirrored(self, found: list[Number], k: int) -> Number:
         """z[h − k·columns − column]: of the second column, or of the first one if that is its own mirror image."""
@@ -105,8 +102,9 @@ class _Step:
 
     def write_mirrored(self, z: Number, mirrored: Number, k: int) -> None:
         """Takes the spectra apart, and writes two numbers of the whole one."""
-        single = self.single
-        even = single.named(f"0.5 * ({z.real} + {mirrored.real})", f"0.5 * ({z.imaginary} - {mirrored.imaginary})")
+        single, half = self.single, self.single.text(0.5)
+        sides = f"{z.real} + {mirrored.real}", f"{z.imaginary} - {mirrored.imaginary}"
+        even = single.named(*(f"{half} * ({side})" for side in sides))
         odd = single.named(f"{z.real} - {mirrored.real}", f"{z.imaginary} + {mirrored.imaginary}")
         turned = single.times(odd, self._root(k, -0.5j))
         first = single.plus(even, turned)
@@ -120,8 +118,9 @@ class _Step:
         single, start = self.single, [(self.line, self.half + 1)]
         s = self.read(linear([*start, (self.column, 1)], point * self.columns))
         mirrored = self.read(linear([*start, (self.column, -1)], self.half - point * self.columns))
+        zero = single.text(0.0)
         if point == 0:  # the ends of the spectrum of a real line are real
-            s, mirrored = (single.named(x.real, f"{self.is_first} ? 0.0 : {x.imaginary}") for x in (s, mirrored))
+            s, mirrored = (single.named(x.real, f"{self.is_first} ? {zero} : {x.imaginary}") for x in (s, mirrored))
         even = single.named(f"{s.real} + {mirrored.real}", f"{s.imaginary} - {mirrored.imaginary}")
         odd = single.named(f"{s.real} - {mirrored.real}", f"{s.imaginary} + {mirrored.imaginary}")
         turned = single.times(odd, self._root(point, 1j))
@@ -130,7 +129,7 @@ class _Step:
 
     def _root(self, k: int, factor: complex) -> Number:
         """The factor times exp(±πi·(k·columns + column)/h)."""
-        known = factor * cmath.exp(self.single.sign * 1j * math.pi * k / self.points)
+        known = factor * host_root(self.single.sign * k, 2 * self.points)
         fixed = self.single.constant(known)
         return fixed if self.columns == 1 else self.single.times(self._of_column, fixed)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
 from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
-from lavax.backends.vulkan.emit.fourier.roots import multiples
+from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -42,8 +42,8 @@ class _Step:
         self.lines, self.points, self.rest, self.behind, _ = self.operand.shape
         across = self.rest * self.behind // together
         self.line, self.column = quotient(place, across), remainder(place, across)
-        kind = "vec2" if together == 2 else "float"
-        self.registers = Registers(self.body, kind, 1 if self.node.attrs["reverse"] else -1)
+        sign = 1 if self.node.attrs["reverse"] else -1
+        self.single, self.registers = (Registers(self.body, self.node.dtype, n, sign) for n in (1, together))
 
     def read(self) -> list[Number]:
         """The points of the lines."""
@@ -70,20 +70,14 @@ class _Step:
         return [frequencies[0], *turned]
 
     def _root(self, frequency: int) -> Number:
-        length = self.points * self.rest
-        root, sides = self.body.uses.function("lx_unit_root"), ("x", "y")
         shares = self.behind % self.together == 0
         places = [self.column] if shares else [linear([(self.column, self.together)], n) for n in range(self.together)]
-        names = []
+        roots = []
         for place in places:
             where = quotient(place, self.behind // self.together if shares else self.behind)
-            text = f"{root}({self.body.index(linear([(where, frequency)]))}, {length})"
-            names.append(self.body.declare(self.body.scopes[-1], "vec2", text))
-        sign = "" if self.registers.sign > 0 else "-"
-        parts = [[f"{name}.{side}" for name in names] for side in sides]
-        if self.together == 2:
-            return self.registers.named(f"vec2({', '.join(parts[0])})", f"{sign}vec2({', '.join(parts[1])})")
-        return self.registers.named(parts[0][0], f"{sign}{parts[1][0]}")
+            at = self.body.index(linear([(where, frequency)]))
+            roots.append(unit_root(self.single, at, self.points * self.rest))
+        return of_both(self.registers, roots[0], roots[-1]) if self.together == 2 else roots[0]
 
     def write(self, frequencies: list[Number]) -> None:
         if self.together == 2 and self.behind % 2 == 0:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers
+from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, vector_type
 
 
 def multiples(registers: Registers, count: int, root: Callable[[int], Number]) -> list[Number]:
@@ -29,15 +29,15 @@ def multiples_from(registers: Registers, start: Number, count: int, root: Callab
 def unit_root(registers: Registers, position: str, length: int) -> Number:
     """exp(±2πi·position/length), for one line, with the sign of the transform."""
     body = registers.body
-    call = f"{body.uses.function('lx_unit_root')}({position}, {length})"
-    name = body.declare(body.scopes[-1], "vec2", call)
+    call = f"{body.uses.function('lx_unit_root', registers.part)}({position}, {length})"
+    name = body.declare(body.scopes[-1], vector_type(registers.part, 2), call)
     return Number(f"{name}.x", f"{name}.y") if registers.sign > 0 else Number(f"{name}.x", f"(-{name}.y)")
 
 
 def of_both(double: Registers, first: Number, second: Number) -> Number:
     """Numbers of two lines, side by side."""
     pairs = (first.real, second.real), (first.imaginary, second.imaginary)
-    return double.named(*(f"vec2({a})" if a == b else f"vec2({a}, {b})" for a, b in pairs))
+    return double.named(*(f"{double.kind}({a})" if a == b else f"{double.kind}({a}, {b})" for a, b in pairs))
 
 
 def of_one(both: Number, line: int) -> Number:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
+from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed, vector_type
 from lavax.backends.vulkan.emit.fourier.roots import multiples, unit_root
-from lavax.backends.vulkan.emit.fourier.shape import WorkgroupShape
+from lavax.backends.vulkan.emit.fourier.shape import WorkgroupShape, number_bytes
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
@@ -22,7 +22,7 @@ from lavax.ir.graph import INPUT
 from lavax.passes.kernels.index import Index, linear, quotient, remainder, unflatten
 from lavax.passes.kernels.kernel import Kernel
 
-_NUMBERS = "layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Numbers { vec2 data[]; };"
+_NUMBERS = "layout(buffer_reference, scalar, buffer_reference_align = {}) buffer Numbers {{ {} data[]; }};"
 
 
 def emit_by_workgroups(kernel: Kernel, profile: DeviceProfile, lifted: bool, shape: WorkgroupShape) -> Launch:
@@ -34,7 +34,8 @@ def emit_by_workgroups(kernel: Kernel, profile: DeviceProfile, lifted: bool, sha
     step.open()
     for number in range(len(shape.radices)):
         step.pass_through(number)
-    declarations = [_NUMBERS, f"shared vec2 held[{shape.together * shape.row}];"]
+    numbers = _NUMBERS.format(number_bytes(step.node.dtype), step.number)
+    declarations = [numbers, f"shared {step.number} held[{shape.together * shape.row}];"]
     body = routine.body
     text = ShaderText(body.uses, body.scopes[0].lines, (shape.invocations, 1), declarations)
     return Launch(assemble(text), tuple(body.parameters.words), grid(groups))
@@ -57,7 +58,8 @@ class _Step:
         self.routine, self.shape = routine, shape
         self.body, self.node, self.operand = routine.body, routine.node, routine.operands[0]
         self.lines, self.points, self.rest, self.behind, _ = self.operand.shape
-        self.registers = Registers(self.body, "float", 1 if self.node.attrs["reverse"] else -1)
+        self.registers = Registers(self.body, self.node.dtype, 1, 1 if self.node.attrs["reverse"] else -1)
+        self.number = vector_type(self.node.dtype, 2)
         self._shares: dict[bool, _Share] = {}
 
     def open(self) -> None:
@@ -136,7 +138,7 @@ class _Step:
         return Number(*(self.routine.read(self.operand, unflatten(part, self.operand.shape)) for part in parts))
 
     def _vector(self, text: str) -> Number:
-        name = self.body.declare(self.body.scopes[-1], "vec2", text)
+        name = self.body.declare(self.body.scopes[-1], self.number, text)
         return Number(f"{name}.x", f"{name}.y")
 
     def _slot(self, share: _Share, position: str) -> str:
@@ -150,7 +152,8 @@ class _Step:
         start = f"{place} * {radix}" if before == 1 else f"{place} / {before} * {before * radix} + {place} % {before}"
         name = self.body.declare(self.body.scopes[-1], "int", start)
         for k, value in enumerate(frequencies):
-            self.body.line(f"{self._slot(share, f'{name} + {k * before}')} = vec2({value.real}, {value.imaginary});")
+            slot = self._slot(share, f"{name} + {k * before}")
+            self.body.line(f"{slot} = {self.number}({value.real}, {value.imaginary});")
 
     def _store(self, share: _Share, place: Index, blocks: int, frequencies: list[Number]) -> None:
         row, back = quotient(share.column, self.behind), remainder(share.column, self.behind)
@@ -161,7 +164,7 @@ class _Step:
             parts = [(start, self.points * self.behind), (place, self.behind), (back, 1)]
             position = inside(linear(parts, k * blocks * self.behind), self.node.type.size // 2)
             target = f"Numbers({self.routine.target}).data[{self.body.index(position)}]"
-            self.body.line(f"{target} = vec2({value.real}, {value.imaginary});")
+            self.body.line(f"{target} = {self.number}({value.real}, {value.imaginary});")
 
     def _twiddled(self, row: Index, place: Index, blocks: int, frequencies: list[Number]) -> list[Number]:
         """The frequencies place + k·blocks times their roots at the place `row` of the line."""

@@ -10,6 +10,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import lanes_of, mirrored_steps_of, steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.ir.types import float32
 from tests.backends.vulkan.emit.emission import dispatch_of, main_of
 
 RANDOM = np.random.default_rng(6)
@@ -29,9 +30,9 @@ def test_lanes_share_lines_along_memory_and_pairs_across() -> None:
 
 def test_steps_with_lanes() -> None:
     expected = {64: [64], 1024: [1024], 1000: [20, 50], 4096: [128, 32], 16384: [128, 128], 36: [36], 360: [20, 18]}
-    assert {length: list(steps_of(length, False, CPU_DRIVER)) for length in expected} == expected
-    assert list(steps_of(1024, True, CPU_DRIVER)) == [32, 32]
-    assert list(mirrored_steps_of(1024, CPU_DRIVER)) == [32, 32]
+    assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in expected} == expected
+    assert list(steps_of(1024, True, float32, CPU_DRIVER)) == [32, 32]
+    assert list(mirrored_steps_of(1024, float32, CPU_DRIVER)) == [32, 32]
 
 
 def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:

@@ -8,6 +8,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS, mirrored_steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.ir.types import float32
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.target.target import Target, Transforms
 
@@ -29,7 +30,7 @@ def _operations(function: str, shape: tuple[int, ...], dtype: str, transforms: T
 
 
 def test_steps_of_each_device() -> None:
-    cpu = Transforms(mirrored_steps=lambda points: mirrored_steps_of(points, CPU_DRIVER))
+    cpu = Transforms(mirrored_steps=lambda points, part: mirrored_steps_of(points, part, CPU_DRIVER))
     assert _operations("rfft", (4, 8192), "float32", cpu) == ["fourier_step", "fourier_spectrum"]
     assert _operations("irfft", (4, 65), "complex64", cpu) == ["fourier_join", "fourier_step"]
     assert _operations("rfft", (4, 8192), "float32", Transforms()) == ["fourier_step"]
@@ -38,9 +39,9 @@ def test_steps_of_each_device() -> None:
 
 def test_two_columns_have_few_points() -> None:
     for points in (1, 6, 31, 64, 500, 4096, 31**2, 3**8):
-        steps = mirrored_steps_of(points, CPU_DRIVER)
+        steps = mirrored_steps_of(points, float32, CPU_DRIVER)
         assert np.prod(steps) == points and steps[-1] <= REGISTER_LIMITS.together
-    assert mirrored_steps_of(64, GENERIC_GPU) == ()
+    assert mirrored_steps_of(64, float32, GENERIC_GPU) == ()
 
 
 # Whole in one step, of an even and an odd number of pairs; in two and three, with an even and an odd number of columns;

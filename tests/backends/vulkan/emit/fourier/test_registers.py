@@ -8,6 +8,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.ir.types import float32
 from lavax.passes.numerics.primes import balanced, prime_factors
 from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of, main_of
 from tests.backends.vulkan.run.execution import backend_with, run
@@ -122,10 +123,10 @@ def test_steps_of_lengths() -> None:
     assert balanced([2, 2, 3, 5], 32) == [10, 6] and balanced([], 32) == []
     for profile in (CPU_DRIVER, GENERIC_GPU):
         for length in (1, 2, 31, 1000, 2187, 1 << 20, 31**3):
-            assert np.prod(steps_of(length, False, profile)) == length
+            assert np.prod(steps_of(length, False, float32, profile)) == length
     # Wide steps are taken if they are few, or if narrow ones would be many.
     wide = {81: [81], 2187: [81, 27], 65536: [16] * 4, 7**5: [49, 49, 7]}
-    assert {length: list(steps_of(length, False, CPU_DRIVER)) for length in wide} == wide
+    assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in wide} == wide
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+import scipy.fft
 
 from lavax.backends.vulkan.emit.fourier.choose import steps_of
-from lavax.backends.vulkan.emit.fourier.shape import longest_line, shape_of
+from lavax.backends.vulkan.emit.fourier.shape import longest_line, number_bytes, shape_of
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU, DeviceProfile
 from lavax.ir import TensorType
 from lavax.ir.graph import graph_of, input_node, make_node
-from lavax.ir.types import complex64, float32
+from lavax.ir.types import DType, complex64, float32, float64
 from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of
 from tests.backends.vulkan.run.execution import run_as_gpu
 
@@ -200,19 +202,22 @@ TWO_RADICES = """
 
 @pytest.mark.parametrize("limits", [GENERIC_GPU, _SMALL], ids=["generic", "small"])
 def test_workgroups_are_within_limits(limits: DeviceProfile) -> None:
-    for points in (17, 32, 31**2, 360, 1000, 1024, longest_line(limits, 1)):
-        for lines, across in ((1, False), (3, True), (1000, False), (1000, True)):
-            shape = shape_of(points, lines, across, limits)
+    forms = ((1, False), (3, True), (1000, False), (1000, True))
+    for part, (lines, across) in product((float32, float64), forms):
+        longest = longest_line(limits, part, 1)
+        for points in (17, 32, 31**2, 360, min(1000, longest), longest):
+            shape = shape_of(points, lines, across, part, limits)
             assert shape.invocations <= limits.max_workgroup_invocations
-            assert shape.together * shape.row * 8 <= limits.shared_memory_bytes
+            assert shape.together * shape.row * number_bytes(part) <= limits.shared_memory_bytes
             assert np.prod(shape.radices) == points and shape.row >= points + points // shape.gap
 
 
 def test_long_lines_take_few_steps() -> None:
-    assert steps_of(2048, False, GENERIC_GPU) == (2048,)
-    assert list(steps_of(2048, True, GENERIC_GPU)) == [64, 32] and list(steps_of(256, True, GENERIC_GPU)) == [256]
-    assert len(steps_of(1 << 12, False, GENERIC_GPU)) == len(steps_of(1 << 16, False, GENERIC_GPU)) == 2
-    assert len(steps_of(1 << 20, False, GENERIC_GPU)) == 3
+    assert steps_of(2048, False, float32, GENERIC_GPU) == (2048,)
+    assert list(steps_of(2048, True, float32, GENERIC_GPU)) == [64, 32]
+    assert list(steps_of(256, True, float32, GENERIC_GPU)) == list(steps_of(256, True, float64, GENERIC_GPU)) == [256]
+    counts = [len(steps_of(1 << bits, False, float32, GENERIC_GPU)) for bits in (12, 16, 20)]
+    assert counts == [len(steps_of(1 << bits, False, float64, GENERIC_GPU)) for bits in (12, 16, 20)] == [2, 2, 3]
 
 
 # One line and several; places along a line and across lines; radices that differ; a part of the members idle.
@@ -223,22 +228,23 @@ FORMS = [
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("part", "unit"), [(float32, 2**-24), (float64, 2**-53)], ids=["float32", "float64"])
 @pytest.mark.parametrize("op", ["fourier_step"])
-def test_steps(op: str, form: tuple[int, int, int, int]) -> None:
+def test_steps(op: str, part: DType, unit: float, form: tuple[int, int, int, int]) -> None:
     lines, points, rest, behind = form
-    x = RANDOM.normal(size=(*form, 2)).astype(np.float32)
-    operand = input_node("x", TensorType(x.shape, float32))
-    result = TensorType((lines, rest, points, behind, 2), float32)
+    x = RANDOM.normal(size=(*form, 2)).astype(part.numpy)
+    operand = input_node("x", TensorType(x.shape, part))
+    result = TensorType((lines, rest, points, behind, 2), part)
     for reverse in (False, True):
         node = make_node(op, [operand], dict(reverse=reverse), result)
         (found,) = run_as_gpu(graph_of([operand], [node]), [x])
-        z = x[..., 0].astype(np.float64) + 1j * x[..., 1]
-        turns = np.outer(np.arange(points), np.arange(rest))[:, :, None] / (points * rest)
-        sign = 2j if reverse else -2j
-        spectrum = np.fft.ifft(z, axis=1, norm="forward") if reverse else np.fft.fft(z, axis=1)
-        expected = np.swapaxes(spectrum * np.exp(sign * np.pi * turns), 1, 2)
+        z = x[..., 0].astype(np.longdouble) + 1j * x[..., 1]
+        transform, norm = (scipy.fft.ifft, "forward") if reverse else (scipy.fft.fft, "backward")
+        turns = np.outer(np.arange(points), np.arange(rest))[:, :, None] / np.longdouble(points * rest)
+        sign = np.longdouble(1 if reverse else -1) * 8 * np.arctan(np.longdouble(1))
+        expected = np.swapaxes(transform(z, axis=1, norm=norm) * np.exp(1j * sign * turns), 1, 2)
         error = np.linalg.norm(found[..., 0] + 1j * found[..., 1] - expected)
-        assert error <= 2**-24 * np.log2(points) * np.linalg.norm(expected)
+        assert error <= unit * np.log2(points) * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((2, 1 << 14), 1), ((40, 50, 6), 1), ((2, 3000), 1)])

@@ -1,0 +1,117 @@
+"""Cosine and sine transforms of one line, along the last axis, by Fourier transforms of real lines.
+
+Transforms of types 2 and 3 are those of n real numbers in another order (Makhoul 1980), of type 4 and an even length
+those of n/2 complex ones; types 1 and odd lengths of type 4 are transforms of a line that is continued or padded to
+twice its length. Sines are cosines of lines that are turned round, with alternating signs.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import lavax.numpy as lnp
+from lavax.tracer import bind
+
+Transform = Callable[[Any], Any]  # of a value's last axis
+
+
+def _turns(places: np.ndarray, length: int, x: Any) -> tuple[Any, Any]:
+    """cos and sin of π·places/length, in the dtype of `x`."""
+    angles = np.pi * (places % (2 * length)) / length
+    return lnp.asarray(np.cos(angles), dtype=x.dtype), lnp.asarray(np.sin(angles), dtype=x.dtype)
+
+
+def _reversed(x: Any) -> Any:
+    return lnp.flip(x, -1)
+
+
+def _alternating(x: Any) -> Any:
+    """The line with every second number negated."""
+    return x * lnp.asarray(1 - 2 * (np.arange(x.shape[-1]) % 2), dtype=x.dtype)
+
+
+def _cosine_1(x: Any) -> Any:
+    """x₀ + (−1)ᵏ·x₍ₙ₋₁₎ + 2·Σ x[j]·cos(πjk/(n − 1)): the spectrum of a line that is continued by its mirror image."""
+    spectrum: Any = lnp.fft.rfft(lnp.concatenate([x, _reversed(x[..., 1:-1])], -1))
+    return spectrum.real
+
+
+def _cosine_2(x: Any) -> Any:
+    """2·Σ x[j]·cos(πk(2j + 1)/2n)."""
+    n = x.shape[-1]
+    half: Any = lnp.fft.rfft(lnp.concatenate([x[..., ::2], _reversed(x[..., 1::2])], -1))
+    cosine, sine = _turns(np.arange(n // 2 + 1), 2 * n, x)
+    first = 2 * (half.real * cosine + half.imag * sine)
+    last = 2 * (half.real * sine - half.imag * cosine)  # of the frequencies n, n − 1, …
+    return lnp.concatenate([first, _reversed(last[..., 1 : (n + 1) // 2])], -1)
+
+
+def _cosine_3(x: Any) -> Any:
+    """x₀ + 2·Σ x[j]·cos(πj(2k + 1)/2n): the inverse of type 2, times 2n."""
+    n = x.shape[-1]
+    ahead = x[..., : n // 2 + 1]
+    back = lnp.concatenate([lnp.zeros_like(x[..., :1]), _reversed(x[..., n - n // 2 :])], -1)
+    cosine, sine = _turns(np.arange(n // 2 + 1), 2 * n, x)
+    real, imaginary = ahead * cosine + back * sine, ahead * sine - back * cosine
+    line: Any = lnp.fft.irfft(bind("complex", real, imaginary), n, norm="forward")
+    even, odd = line[..., : (n + 1) // 2], _reversed(line[..., (n + 1) // 2 :])
+    return _interleaved(even, odd)
+
+
+def _interleaved(even: Any, odd: Any) -> Any:
+    """The numbers at even and at odd places, of which there are as many or one fewer, in turn."""
+    rest = even.shape[-1] - odd.shape[-1]
+    *batch, count = even.shape
+    padded = lnp.concatenate([odd, lnp.zeros_like(even[..., :rest])], -1)
+    return lnp.reshape(lnp.stack([even, padded], -1), (*batch, 2 * count))[..., : 2 * count - rest]
+
+
+def _cosine_4(x: Any) -> Any:
+    """2·Σ x[j]·cos(π(2j + 1)(2k + 1)/4n)."""
+    n = x.shape[-1]
+    spectrum: Any
+    if n % 2:
+        padded = _times_turns(x, lnp.zeros_like(x), 2 * np.arange(n), 4 * n)
+        spectrum = lnp.fft.fft(padded, n=2 * n)[..., :n]
+        return 2 * _times_turns(spectrum.real, spectrum.imag, 2 * np.arange(n) + 1, 4 * n).real
+    places = 4 * np.arange(n // 2) + 1
+    pairs: Any = _times_turns(x[..., ::2], _reversed(x)[..., ::2], places, 4 * n)
+    spectrum = lnp.fft.fft(pairs)
+    found: Any = _times_turns(spectrum.real, spectrum.imag, places - 1, 4 * n)
+    return 2 * _interleaved(found.real, _reversed(-found.imag))
+
+
+def _times_turns(real: Any, imaginary: Any, places: np.ndarray, length: int) -> Any:
+    """Complex numbers times exp(−πi·places/length)."""
+    cosine, sine = _turns(places, length, real)
+    return bind("complex", real * cosine + imaginary * sine, imaginary * cosine - real * sine)
+
+
+def _sine_1(x: Any) -> Any:
+    """2·Σ x[j]·sin(π(j + 1)(k + 1)/(n + 1)): the spectrum of a line that is continued by its negated mirror image."""
+    zero = lnp.zeros_like(x[..., :1])
+    spectrum: Any = lnp.fft.rfft(lnp.concatenate([zero, x, zero, -_reversed(x)], -1))
+    return -spectrum.imag[..., 1 : x.shape[-1] + 1]
+
+
+def _sine_2(x: Any) -> Any:
+    """2·Σ x[j]·sin(π(k + 1)(2j + 1)/2n)."""
+    return _reversed(_cosine_2(_alternating(x)))
+
+
+def _sine_3(x: Any) -> Any:
+    """(−1)ᵏ·x₍ₙ₋₁₎ + 2·Σ x[j]·sin(π(j + 1)(2k + 1)/2n): the inverse of type 2, times 2n."""
+    return _alternating(_cosine_3(_reversed(x)))
+
+
+def _sine_4(x: Any) -> Any:
+    """2·Σ x[j]·sin(π(2j + 1)(2k + 1)/4n)."""
+    return _alternating(_cosine_4(_reversed(x)))
+
+
+COSINES: dict[int, Transform] = {1: _cosine_1, 2: _cosine_2, 3: _cosine_3, 4: _cosine_4}
+SINES: dict[int, Transform] = {1: _sine_1, 2: _sine_2, 3: _sine_3, 4: _sine_4}
+# The type of the inverse.
+INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}

@@ -1,0 +1,64 @@
+"""Cosine and sine transforms on the device, against SciPy's of long doubles."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.fft
+
+import lavax as lx
+import lavax.scipy.fft as fft
+
+RANDOM = np.random.default_rng(14)
+FUNCTIONS = ("dct", "idct", "dst", "idst")
+
+
+def _check(name: str, x: np.ndarray, unit: float, **settings: Any) -> None:
+    wanted = getattr(scipy.fft, name)(x.astype(np.result_type(x, np.longdouble)), **settings)
+    found = np.asarray(getattr(fft, name)(x, **settings))
+    assert found.shape == wanted.shape
+    assert np.linalg.norm((found - wanted).astype(np.clongdouble)) <= unit * np.linalg.norm(wanted), settings
+
+
+# Even and odd lengths, of which one has a large prime factor.
+@pytest.mark.parametrize("length", [2, 7, 74, 96])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_types_and_norms(name: str, length: int) -> None:
+    x = RANDOM.normal(size=(2, length)).astype(np.float32)
+    unit = 2**-23 * max(np.log2(length), 2)
+    for kind in (1, 2, 3, 4):
+        _check(name, x, unit, type=kind)
+        _check(name, x, unit, type=kind, norm="ortho")
+        _check(name, x, unit, type=kind, norm="forward", orthogonalize=True)
+    _check(name, x, unit, norm="ortho", orthogonalize=False)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_axes_and_lengths(name: str) -> None:
+    x = RANDOM.normal(size=(6, 5)).astype(np.float32)
+    _check(name, x, 1e-6, axis=0)
+    _check(name, x, 1e-6, n=8)
+    _check(name, x, 1e-6, n=3, axis=0)
+    _check(f"{name}n", x, 1e-6, norm="ortho")
+    _check(f"{name}n", x, 1e-6, s=(4, 9), axes=(0, 1))
+    _check(f"{name}n", x, 1e-6, axes=())
+    z = (x + 1j * x[::-1]).astype(np.complex64)
+    _check(name, z, 1e-6)
+    with lx.enable_x64():
+        _check(name, RANDOM.normal(size=(2, 30)), 2e-15)
+
+
+def test_numbers_that_are_no_floats() -> None:
+    _check("dct", np.arange(6), 1e-6)
+    assert fft.dct(np.arange(6, dtype=np.float16)).dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", ["dct", "dst"])
+def test_gradients_in_the_middle_of_a_graph(name: str, kind: int) -> None:
+    """Of 3·Σ w ⊙ F(2x): 6·Fᵀw, by the transform of the unit vectors."""
+    x, w = RANDOM.normal(size=(2, 9)).astype(np.float32)
+    matrix = getattr(scipy.fft, name)(np.eye(9), type=kind)
+    found = lx.grad(lambda x: 3 * (w * getattr(fft, name)(2 * x, type=kind)).sum())(x)
+    np.testing.assert_allclose(found, 6 * matrix @ w, rtol=2e-5, atol=2e-4)
