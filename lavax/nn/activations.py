@@ -23,11 +23,12 @@ from lavax.numpy.elementwise.arithmetic import abs as absolute
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal
 from lavax.numpy.elementwise.comparison import where as choice
-from lavax.numpy.elementwise.exponential import expm1, logaddexp
-from lavax.numpy.elementwise.extrema import clip
+from lavax.numpy.elementwise.exponential import exp, expm1, logaddexp
+from lavax.numpy.elementwise.extrema import clip, maximum
 from lavax.numpy.elementwise.hyperbolic import tanh
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.tracer.compiled.one_program import one_program
+from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -73,6 +74,10 @@ __all__ = [
 
 # Klambauer et al., "Self-Normalizing Neural Networks" (2017), equation 14: they keep mean 0 and variance 1.
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+# Beyond them, shares are 0 or 1 to the last place, and what they are multiplied by must not overflow.
+_FAR, _FAR_OF_SILU = 100.0, 1000.0
 
 
 def _rounded_once(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -125,7 +130,22 @@ def softplus(x: Value) -> Value:
 @_rounded_once
 def silu(x: Value) -> Value:
     """x · sigmoid(x); 0 at -inf."""
-    return multiply(_finite_below(x), sigmoid(x))
+    return _silu(x)  # type: ignore[no-any-return]
+
+
+@custom_jvp
+def _silu(x: Value) -> Value:
+    return multiply(maximum(x, -_FAR_OF_SILU), sigmoid(x))
+
+
+@_silu.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    """One factor, of `x` alone, so that the rest of a derivative is a product."""
+    (x,) = primals
+    share = sigmoid(x)
+    near = clip(x, -_FAR_OF_SILU, _FAR_OF_SILU)
+    slope = add(share, multiply(near, multiply(share, subtract(1.0, share))))
+    return _silu(x), multiply(slope, tangents[0])
 
 
 @_rounded_once
@@ -148,14 +168,52 @@ def gelu(x: Value, approximate: bool | Literal["tanh", "none"] = True) -> Value:
     """
     if approximate not in _APPROXIMATIONS:
         raise ValueError(f"gelu: approximate is True, False, 'tanh' or 'none', got {approximate!r}")
-    if _APPROXIMATIONS[approximate]:
-        # Beyond 100 the share is 0 or 1 to the last place, and the square in its derivative must not overflow.
-        inner = clip(x, -100.0, 100.0)
-        cubic = multiply(inner, add(1.0, multiply(0.044715, square(inner))))
-        share = sigmoid(multiply(2 * math.sqrt(2 / math.pi), cubic))  # sigmoid(2u) = (1 + tanh(u)) / 2, without loss
-    else:
-        share = multiply(0.5, apply("erfc", multiply(-math.sqrt(0.5), x)))
-    return multiply(_finite_below(x), share)
+    return _gelu_by_tanh(x) if _APPROXIMATIONS[approximate] else _exact_gelu(x)  # type: ignore[no-any-return]
+
+
+_STEEP, _CUBIC = 2 * math.sqrt(2 / math.pi), 0.044715 * 2 * math.sqrt(2 / math.pi)
+
+
+def _near(x: Value) -> Value:
+    return clip(x, -_FAR, _FAR)
+
+
+def _share_by_tanh(near: Value) -> Value:
+    """sigmoid(2u) = (1 + tanh(u)) / 2, without loss."""
+    return sigmoid(multiply(near, add(_STEEP, multiply(_CUBIC, square(near)))))
+
+
+@custom_jvp
+def _gelu_by_tanh(x: Value) -> Value:
+    return multiply(maximum(x, -_FAR), _share_by_tanh(_near(x)))
+
+
+@_gelu_by_tanh.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    """As that of `_silu`."""
+    (x,) = primals
+    near = _near(x)
+    share = _share_by_tanh(near)
+    density = multiply(multiply(share, subtract(1.0, share)), add(_STEEP, multiply(3 * _CUBIC, square(near))))
+    return _gelu_by_tanh(x), multiply(add(share, multiply(near, density)), tangents[0])
+
+
+def _exact_share(x: Value) -> Value:
+    return multiply(0.5, apply("erfc", multiply(-math.sqrt(0.5), x)))
+
+
+@custom_jvp
+def _exact_gelu(x: Value) -> Value:
+    return multiply(maximum(x, -_FAR), _exact_share(x))
+
+
+@_exact_gelu.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    """As that of `_silu`."""
+    (x,) = primals
+    near = _near(x)
+    density = multiply(1 / math.sqrt(2 * math.pi), exp(multiply(-0.5, square(near))))
+    return _exact_gelu(x), multiply(add(_exact_share(x), multiply(near, density)), tangents[0])
 
 
 def _finite_below(x: Value) -> Value:

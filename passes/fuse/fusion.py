@@ -42,7 +42,7 @@ class Fusion(Drafts):
     def __init__(self, graph: Graph, target: Target, carried: Mapping[Node, Node]) -> None:
         super().__init__()
         self.target, self.carried = target, carried
-        self.readers = Readers(graph, beyond_movement=target.products.stages_operands)
+        self.readers = Readers(graph, target.products.stages_operands, target.fusion.epilogue_cost)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)
         self.number = {node: number for number, node in enumerate(graph.nodes)}

@@ -17,6 +17,7 @@ from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import computed_after
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.extract import Piece
+from lavax.passes.numerics.narrow_movement import is_widening
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,13 @@ class _Lifetimes:
         return found
 
 
-def with_recomputed_values(graph: Graph, pieces: Sequence[Piece], phases: Mapping[Piece, int]) -> Graph:
+def with_recomputed_values(
+    graph: Graph, pieces: Sequence[Piece], phases: Mapping[Piece, int], epilogue_cost: int
+) -> Graph:
     """The graph in which kernels after the peak of memory recompute what they would have read, if that frees memory.
 
-    `pieces` are the graph's kernels, and `phases` their positions in time. Returns the graph itself if there is nothing
-    to gain.
+    `pieces` are the graph's kernels, and `phases` their positions in time. A product's epilogue may cost
+    `epilogue_cost`. Returns the graph itself if there is nothing to gain.
     """
     lifetimes = _lifetimes(graph, pieces, phases)
     in_use = lifetimes.bytes_by_phase()
@@ -80,6 +83,7 @@ def with_recomputed_values(graph: Graph, pieces: Sequence[Piece], phases: Mappin
     late = {piece: _latest_read(piece, lifetimes) for piece in pieces if phases[piece] >= peak}
     held = [node for node in graph.nodes if node in lifetimes.written and lifetimes.is_held_over(node, peak)]
     formulas = _formulas(held, pieces, lifetimes, late, phases, peak, in_use[peak] // _LIMITS.least_part)
+    formulas |= {node: frozenset([node]) for node in _read_twice(pieces, late, epilogue_cost) if node not in formulas}
     return _rewritten(graph, pieces, late, formulas) if formulas else graph
 
 
@@ -112,8 +116,9 @@ def _formulas(
     """The values, of those `held` over the peak, that need not be; and for each the arrays that it is recomputed from.
 
     First come those that have a base in common; then others that kernels recompute in passing; then those that take a
-    kernel of their own, because a product reads them over and over. Of each, the first ones computed come first, so
-    that the others are made from what these are made from.
+    kernel of their own, because a product reads them over and over: not those of 16 bits, which take half the memory
+    and the same time. Of each, the first ones computed come first, so that the others are made from what these are made
+    from.
     """
     readers: dict[Node, list[Piece]] = {}
     for piece in late:
@@ -129,13 +134,13 @@ def _formulas(
 
     wanted = [node for node in held if node.type.nbytes >= least_bytes and may_wait(node)]
     apart = {node for node in wanted if any(_is_factor(node, piece) for piece in readers[node])}
-    at_peak = {node for node in apart if any(phases[piece] == peak for piece in readers[node])}
+    left = {node for node in apart if _is_narrow(node) or any(phases[piece] == peak for piece in readers[node])}
     in_passing = {node for node in wanted if node not in apart}
     found = _from_shared_bases(in_passing, set(held) - in_passing, pieces)
     needed = {base for bases in found.values() for base in bases}
     kept = set(held) - found.keys()
     for node in sorted((node for node in wanted if node not in found), key=lambda node: node in apart):
-        bases = None if node in needed or node in at_peak else _bases(node, kept)
+        bases = None if node in needed or node in left else _bases(node, kept)
         if bases is not None:
             found[node] = bases
             kept.discard(node)
@@ -188,6 +193,10 @@ def _is_factor(node: Node, piece: Piece) -> bool:
     return node in factors or any(node in other.operands for other in topological(factors, stop=piece.reads))
 
 
+def _is_narrow(node: Node) -> bool:
+    return node.dtype.bits < 32
+
+
 def _is_product(node: Node) -> bool:
     return OPERATIONS[node.op].family == "contraction"
 
@@ -220,14 +229,50 @@ def _is_small(node: Node, value: Node) -> bool:
     return OPERATIONS[node.op].family not in _FREE and node.type.size * _LIMITS.small <= value.type.size
 
 
+def _read_twice(
+    pieces: Sequence[Piece], late: Mapping[Piece, Node | None], epilogue_cost: int
+) -> list[Node]:
+    """What a product's kernel writes for late kernels and for one early map that reads nothing else but arguments.
+
+    If the late ones read it for themselves, fusion sees that the map's values can be computed in the product's
+    epilogue, which writes the value once for all that come later.
+    """
+    early: dict[Node, list[Piece]] = {}
+    for piece in pieces:
+        for node in () if piece in late else piece.reads:
+            early.setdefault(node, []).append(piece)
+    later = {node for piece in late for node in piece.reads if not _is_factor(node, piece)}
+    products = [piece for piece in pieces if piece.kernel.kind == "contract"]
+    read_once = [(piece, node) for piece in products for node in piece.writes if len(early.get(node, ())) == 1]
+    return [
+        node
+        for piece, node in read_once
+        if node in later
+        and _is_map_of(node, early[node][0])
+        and _cost(piece) + _cost(early[node][0]) <= epilogue_cost
+    ]
+
+
+def _is_map_of(node: Node, piece: Piece) -> bool:
+    return piece.kernel.kind == "map" and all(read is node or read.op == INPUT for read in piece.reads)
+
+
+def _cost(piece: Piece) -> int:
+    """The operations for an element of what a kernel writes, but those of a product and of what it multiplies."""
+    computed = topological(piece.writes, stop=piece.reads)
+    factors = [operand for node in computed if _is_product(node) for operand in node.operands]
+    multiplied = set(topological(factors, stop=piece.reads))
+    return sum(cost_of(node) for node in computed if node not in multiplied and not is_widening(node))
+
+
 def _rewritten(
     graph: Graph, pieces: Sequence[Piece], late: Mapping[Piece, Node | None], formulas: Mapping[Node, frozenset[Node]]
 ) -> Graph:
     new: dict[Node, Node] = {node: node for node in graph.inputs}
     for piece in pieces:
         anchor = late.get(piece)
-        again = [] if anchor is None else [node for node in piece.reads if node in formulas]
-        local = {node: _recomputed(node, formulas[node], new[anchor], new) for node in again if anchor is not None}
+        again = [] if anchor is None else [node for node in piece.reads if _is_made_again(node, piece, formulas)]
+        local = {} if anchor is None else _recomputed({node: formulas[node] for node in again}, new[anchor], new)
         for node in topological(piece.writes, stop=piece.reads):
             if not local.keys().isdisjoint(node.operands):
                 local[node] = _over(node, ChainMap(local, new))
@@ -237,13 +282,32 @@ def _rewritten(
     return graph_of(graph.inputs, [new[output] for output in graph.outputs])
 
 
+def _is_made_again(node: Node, piece: Piece, formulas: Mapping[Node, frozenset[Node]]) -> bool:
+    """Whether a kernel has a formula for a value, or reads the value for itself; a product reads its factors as they
+    lie."""
+    bases = formulas.get(node, ())
+    return bool(bases) and not (node in bases and _is_factor(node, piece))
+
+
 def _over(node: Node, new: Mapping[Node, Node]) -> Node:
     return with_operands(node, tuple(new[operand] for operand in node.operands))
 
 
-def _recomputed(value: Node, bases: frozenset[Node], anchor: Node, new: Mapping[Node, Node]) -> Node:
-    """The value, computed after `anchor` from arrays that are in memory."""
-    found = {base: new[base] if base.op == INPUT else computed_after(new[base], anchor) for base in bases}
-    for node in topological([value], stop=bases):
-        found[node] = _over(node, found)
-    return found[value]
+def _recomputed(
+    formulas: Mapping[Node, frozenset[Node]], anchor: Node, new: Mapping[Node, Node]
+) -> dict[Node, Node]:
+    """The values that one kernel reads, computed after `anchor` from arrays that are in memory; what they have in
+    common is computed once."""
+    arrays: dict[Node, Node] = {}
+    made: dict[tuple[Node, tuple[Node, ...]], Node] = {}
+    values: dict[Node, Node] = {}
+    for value, bases in formulas.items():
+        for base in bases:
+            if base not in arrays:
+                arrays[base] = new[base] if base.op == INPUT else computed_after(new[base], anchor)
+        found = {base: arrays[base] for base in bases}
+        for node in topological([value], stop=bases):
+            operands = tuple(found[operand] for operand in node.operands)
+            found[node] = made.setdefault((node, operands), with_operands(node, operands))
+        values[value] = found[value]
+    return values

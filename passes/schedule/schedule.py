@@ -16,7 +16,6 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.abreast import group_abreast, is_abreast
 from lavax.passes.schedule.control_flow import lower_control_flow
 from lavax.passes.schedule.embedding import ControlFlow, LoweredControlFlow, with_distinct_outputs
-from lavax.passes.schedule.factors_in_order import with_factors_in_order
 from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
@@ -55,7 +54,7 @@ def schedule(
     position) allows an output to take over the memory of that input only. The bodies of branches and loops are
     prepared for `target` too.
     """
-    graph = with_factors_in_order(without_unread(graph), target.loops.slices)
+    graph = without_unread(graph)
     known: dict[Hashable, Kernel] = {}
     pieces = _pieces(graph, target, pairs or {}, known)
     if target.fusion.operations_per_byte:
@@ -88,7 +87,7 @@ def _with_less_memory(
     graph: Graph, pieces: list[Piece], target: Target, pairs: Mapping[int, int], known: dict[Hashable, Kernel]
 ) -> tuple[Graph, list[Piece]]:
     """The graph and its kernels, with values recomputed that memory would hold over its peak."""
-    changed = with_recomputed_values(graph, pieces, _levels(pieces))
+    changed = with_recomputed_values(graph, pieces, _levels(pieces), target.fusion.epilogue_cost)
     if changed is graph:
         return graph, pieces
     return changed, _pieces(changed, target, pairs, known)
@@ -127,7 +126,7 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
         flow,
         lambda body, pairs: _schedule_body(body, pairs, target),
         lambda body: prepare(body, target),
-        target.loops,
+        target.loops.turns,
     )
 
 

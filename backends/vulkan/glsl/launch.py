@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, word
@@ -15,7 +14,6 @@ from lavax.passes.kernels.index import Index, substitute, unflatten
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
-_BodyKind = TypeVar("_BodyKind", bound=Body)
 # Larger grids are not portable in one dimension.
 _MOST_GROUPS = 65535
 _GPU_INVOCATIONS = 128
@@ -60,12 +58,7 @@ def local_invocations(profile: DeviceProfile) -> int:
 
 
 def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
-    """A body with the addresses of the kernel's arrays declared; also the addresses of its outputs."""
-    return open_body_of(Body, kernel, lifted)
-
-
-def open_body_of(kind: type[_BodyKind], kernel: Kernel, lifted: bool) -> tuple[_BodyKind, dict[Node, str]]:
-    """The same, of a class of bodies.
+    """A body with the addresses of the kernel's arrays declared; also the addresses of its outputs.
 
     Slots: the inputs, the outputs, the counters with which arrays move, then the positions of arrays in descriptor
     ranges.
@@ -74,7 +67,7 @@ def open_body_of(kind: type[_BodyKind], kernel: Kernel, lifted: bool) -> tuple[_
     counters = sum(len(kernel.moving.get(node, ())) for node in arrays)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
-    body = kind(inputs, Parameters(len(arrays) + counters + len(kernel.by_descriptor), lifted))
+    body = Body(inputs, Parameters(len(arrays) + counters + len(kernel.by_descriptor), lifted))
     body.parameters.declarations = body.scopes[0].lines
     body.packed, body.paired = kernel.packed, kernel.paired
     body.constants.given = kernel.given

@@ -157,6 +157,38 @@ def test_derivatives(name: str) -> None:
     np.testing.assert_allclose(found, 3 * weights * slopes, rtol=1e-6, atol=1e-8)
 
 
+# Those with a rule of their own for derivatives.
+WITH_RULES: dict[str, Callable[[Any], Any]] = {
+    "silu": lambda x: nn.silu(x),
+    "gelu": lambda x: nn.gelu(x),
+    "exact gelu": lambda x: nn.gelu(x, approximate=False),
+}
+
+
+@pytest.mark.parametrize("name", WITH_RULES)
+def test_slopes_at_the_ends_of_the_range(name: str) -> None:
+    """0 and 1 beyond all that is not, and NaN at NaN, by both modes."""
+    function = WITH_RULES[name]
+    ends = np.array([-np.inf, -3e38, -200.0, 200.0, 3e38, np.inf, np.nan], F32)
+    expected = [0, 0, 0, 1, 1, 1, np.nan]
+    np.testing.assert_array_equal(lx.compile(lx.grad(lambda x: lnp.sum(function(x))))(ends), expected)
+    np.testing.assert_array_equal(lx.compile(lambda x: lx.jvp(function, (x,), (lnp.ones(7),))[1])(ends), expected)
+
+
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize("name", WITH_RULES)
+def test_second_derivatives(name: str) -> None:
+    """In the middle of a graph, forward over reverse, against differences of the first ones."""
+    function = WITH_RULES[name]
+    x, v, w = np.random.default_rng(1).normal(size=(3, 50)) * [[3], [1], [1]]
+    first = lx.grad(lambda x, w: 3.0 * lnp.sum(w * function(x)))
+    types = [x.astype(F32), v.astype(F32), w.astype(F32)]
+    (second,) = lx.ir.interpret(lx.trace(lambda x, v, w: lx.jvp(lambda x: first(x, w), (x,), (v,))[1])(*types), x, v, w)
+    slopes = lx.trace(first)(types[0], types[2])
+    (after,), (before,) = (lx.ir.interpret(slopes, x + step * v, w) for step in (1e-5, -1e-5))
+    np.testing.assert_allclose(second, (after - before) / 2e-5, rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_16_bits_are_rounded_once(name: str, dtype: str) -> None:

@@ -76,7 +76,7 @@ def perceptron_in_shares(weights: Any, x: Any) -> Any:
     parts = 1 - lnp.arange(4)[:, None, None] / 8
     for matrix, bias in weights:
         quarters = lnp.reshape(x, (len(x), 4, -1)), lnp.reshape(matrix, (4, -1, matrix.shape[1]))
-        x = nn.gelu(lnp.sum(parts * lnp.einsum("imk,mkj->mij", *quarters), axis=0) + bias, approximate=False)
+        x = nn.mish(lnp.sum(parts * lnp.einsum("imk,mkj->mij", *quarters), axis=0) + bias)
     return lnp.sum(lnp.sin(x))
 
 
@@ -164,6 +164,27 @@ def test_sums_of_narrow_products_stay_narrow_for_the_gradient() -> None:
     stored = [output.type for step in program.steps for kernel in step.kernels for output in kernel.graph.outputs]
     inner = [type.dtype.name for type in stored if type.shape == (30, 40)]
     assert inner and set(inner) <= {"bf16", "bool"}
+
+
+@pytest.mark.usefixtures("limits")
+def test_products_compute_an_activation_and_its_derivative_in_16_bits() -> None:
+    """The product before a GELU writes its argument, for the gradient, and the GELU; the product of the gradient
+    writes what the derivative makes of it, for two products and a sum. The GELU itself is kept."""
+
+    def loss(weights: Any, x: Any) -> Any:
+        for matrix, bias in weights:
+            x = nn.gelu(x @ matrix + bias)
+        return lnp.sum(x.astype("float32") ** 2)
+
+    kinds = [lx.ShapeDtype(shape, lnp.bfloat16) for shape in ((16, 16), (16,))]
+    program = program_of(lx.grad(loss), [tuple(kinds)] * 4, lx.ShapeDtype((30, 16), lnp.bfloat16))
+    kernels = [kernel for step in program.steps for kernel in step.kernels]
+    whole = [kernel for kernel in kernels if kernel.graph.outputs[0].shape == (30, 16)]
+    written = [(kernel.kind, *(output.type.dtype.name for output in kernel.graph.outputs)) for kernel in whole]
+    # The last layer's result is read by a sum, and its derivative comes after no product.
+    assert [found for found in written if found[0] == "map"] == [("map", "bf16")]
+    assert written.count(("contract", "bf16", "bf16")) == 3
+    assert written.count(("contract", "bf16")) == 1 + 3
 
 
 def test_an_activation_and_its_derivatives_share_what_they_are_made_from(limits: Callable[..., None]) -> None:

@@ -16,6 +16,7 @@ from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DevicePr
 from lavax.backends.vulkan.run.long_dispatches import with_long_dispatches_cut
 from lavax.backends.vulkan.target import target_of
 from lavax.ir import interpret
+from lavax.passes.build.inline import inline_calls
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
@@ -49,7 +50,7 @@ LONG_LAYERS = [(normal(32, 96), normal(32, 96), normal(96, 32)) for _ in range(3
 
 def program_of(function: Any, profile: DeviceProfile, *arguments: Any) -> KernelProgram:
     target = target_of(profile, 1 << 34, 1 << 32)
-    return scheduling.schedule(prepare(lx.trace(function)(*arguments), target), target=target)
+    return scheduling.schedule(prepare(inline_calls(lx.trace(function)(*arguments)), target), target=target)
 
 
 def together(program: KernelProgram) -> list[KernelStep]:
