@@ -15,6 +15,7 @@ from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shad
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import mirrored_steps_of, steps_of
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
+from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
@@ -56,7 +57,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         ),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
         dispatches=_dispatches(profile),
-        loops=Loops(turns=RECORDED_TURNS if profile.kind == "gpu" else 1),
+        loops=_loops(profile),
         largest_allocation=largest_allocation,
     )
 
@@ -114,6 +115,11 @@ def _dispatches(profile: DeviceProfile) -> Dispatches:
         same_shader=lambda kernel: same_shader_key(kernel, profile),
         arrays=most,
     )
+
+
+def _loops(profile: DeviceProfile) -> Loops:
+    turns = RECORDED_TURNS if profile.kind == "gpu" else 1
+    return Loops(turns=turns, slices=lambda scan: slices_of(scan, profile))
 
 
 def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:

@@ -14,7 +14,7 @@ from lavax.passes.kernels.reads import Coordinates
 
 _Asked = ParamSpec("_Asked")
 _Found = TypeVar("_Found")
-Kind = Literal["map", "row", "contract", "routine", "loop", "region"]
+Kind = Literal["map", "row", "contract", "routine", "loop", "slices", "region"]
 
 
 @dataclass(frozen=True)

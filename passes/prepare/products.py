@@ -40,7 +40,7 @@ def prepare_product(node: Node, target: Target) -> Node:
         if product is not None:
             return product
     sizes = sizes_of(node)
-    if sizes.m > 1 and sizes.n > 1:
+    if target.products.vectors_stay or (sizes.m > 1 and sizes.n > 1):
         return _in_parts_for(node, target)
     matrix = 1 if sizes.m == 1 else 0
     small = node.operands[matrix].type.size < VECTOR_PRODUCTS.large_matrix or sizes.k < VECTOR_PRODUCTS.long_sum

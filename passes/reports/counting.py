@@ -14,7 +14,8 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS, names_of_family
 from lavax.passes.build.attention import named_operands, visible_pairs
 from lavax.passes.fuse.costs import cost_of
-from lavax.passes.fuse.lane_loops import operations_of
+from lavax.passes.fuse.lane_loops import operations_of, shape_of_lanes
+from lavax.passes.fuse.sliced_loops import operations_of_turn
 from lavax.passes.kernels.accesses import array_in_place
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Repeat, Until
 from lavax.passes.kernels.index import Index, variable
@@ -285,7 +286,8 @@ def _reach(index: Index) -> int:
 def _operations(node: Node, elements: int) -> int:
     """Floating-point operations to compute that many elements of a node."""
     if node.op in ("scan", "while"):
-        return operations_of(node)
+        by_slices = shape_of_lanes(node) is None
+        return node.attrs["length"] * operations_of_turn(node) if by_slices else operations_of(node)
     if node.op in _CHOICES or not any(value.dtype.is_float for value in (node, *node.operands)):
         return 0
     if node.op in WHOLE:

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from lavax.ir.graph import Graph
 from lavax.passes.fuse.lane_loops import Prepare, lanes_of, most_turns, prepared_within, shape_of_lanes, with_turns
+from lavax.passes.fuse.sliced_loops import most_turns_of_slices
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier
-from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.schedule.embedding import (
     ControlFlow,
     LoweredControlFlow,
@@ -23,22 +24,33 @@ from lavax.passes.schedule.embedding import (
     result_of,
     with_distinct_outputs,
 )
-from lavax.passes.schedule.small_steps import COUNTER, copy_steps, filled, incremented, lane_kernel, step_of
+from lavax.passes.schedule.small_steps import (
+    COUNTER,
+    copy_steps,
+    filled,
+    incremented,
+    lane_kernel,
+    slice_kernel,
+    step_of,
+)
 from lavax.passes.schedule.unrolled_scan import lower_unrolled, suits_unrolling
+from lavax.passes.target.target import Loops
 
 
-def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare, turns: int) -> LoweredControlFlow:
-    """The commands of a branch or loop. `prepare` rewrites a body as kernels take it. Up to so many turns of a scan are
-    recorded one after the other."""
+def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare, loops: Loops) -> LoweredControlFlow:
+    """The commands of a branch or loop. `prepare` rewrites a body as kernels take it."""
     lowered = LoweredControlFlow()
     prepared = flow.node if shape_of_lanes(flow.node) is None else prepared_within(flow.node, prepare)
     lanes = lanes_of(prepared) if prepared is not flow.node else None
-    if lanes is None and suits_unrolling(flow.node, turns):
-        lower_unrolled(flow, turns, schedule, lowered)
-    elif lanes is None:
-        _LOWER[flow.node.op](flow, schedule, lowered)
-    else:
+    if lanes is not None:
         _LANES[flow.node.op](replace(flow, node=prepared), lanes, schedule, lowered)
+    elif slices := loops.slices(flow.node):
+        most = most_turns_of_slices(flow.node)
+        _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
+    elif suits_unrolling(flow.node, loops.turns):
+        lower_unrolled(flow, loops.turns, schedule, lowered)
+    else:
+        _LOWER[flow.node.op](flow, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))
     return lowered
 
@@ -134,20 +146,26 @@ def _hold_cases(
     return copy_steps(prefix, views, own, [COUNTER] * len(cases))
 
 
-# -- loops that run lane by lane ---------------------------------------------------------------------------------------
+# -- loops that run lane by lane, or slice by slice --------------------------------------------------------------------
 
 
 def _lanes_of_scan(flow: ControlFlow, lanes: tuple[int, ...], schedule: Scheduler, lowered: LoweredControlFlow) -> None:
-    """One kernel or, if the turns are too many for a dispatch, one that is repeated, and one for those that are left.
+    _scan_in_kernels(flow, most_turns(flow.node, lanes), lambda graph: lane_kernel(graph, lanes), lowered)
+
+
+def _scan_in_kernels(
+    flow: ControlFlow, most: int, kernel_of: Callable[[Graph], Kernel], lowered: LoweredControlFlow
+) -> None:
+    """One kernel or, if a dispatch takes at most so many turns, one that is repeated, and one for those that are left.
 
     A counter says which part of the sequences a dispatch goes through.
     """
     attrs = flow.node.attrs
     carries, sequences, length = attrs["carries"], attrs["sequences"], attrs["length"]
-    times = -(-length // most_turns(flow.node, lanes))
+    times = -(-length // most)
     if times == 1:
         used = sorted(flow.results)
-        kernel = lane_kernel(with_turns(flow.node, used, length), lanes)
+        kernel = kernel_of(with_turns(flow.node, used, length))
         lowered.commands.append(step_of(f"{flow.prefix}loop", kernel, flow.operands, _named(flow.results, used)))
         return
     turns = length // times
@@ -167,15 +185,17 @@ def _lanes_of_scan(flow: ControlFlow, lanes: tuple[int, ...], schedule: Schedule
     first, step = (times if rest else times - 1, -1) if attrs["reverse"] else (0, 1)
     lowered.commands.append(step_of(f"{flow.prefix}start", filled(first), (), (counter,)))
     next_part = step_of(f"{flow.prefix}next", incremented(step), (counter,), (counter,))
-    whole = after_barrier([*_lane_steps(flow, lanes, turns, "loop", reads, writes, lowered), next_part])
-    left = after_barrier([*_lane_steps(flow, lanes, rest, "rest", reads, writes, lowered), next_part]) if rest else ()
+    whole = after_barrier([*_some_turns(flow, kernel_of, turns, "loop", reads, writes, lowered), next_part])
+    left: tuple[Command, ...] = ()
+    if rest:
+        left = after_barrier([*_some_turns(flow, kernel_of, rest, "rest", reads, writes, lowered), next_part])
     parts: list[Command] = [Repeat(times, whole)]
     lowered.commands += [*left, *parts] if attrs["reverse"] else [*parts, *left]
 
 
-def _lane_steps(
+def _some_turns(
     flow: ControlFlow,
-    lanes: tuple[int, ...],
+    kernel_of: Callable[[Graph], Kernel],
     turns: int | None,
     name: str,
     reads: Sequence[str],
@@ -186,7 +206,7 @@ def _lane_steps(
     carries = flow.node.attrs.get("carries", len(flow.types))
     aside = [f"{flow.prefix}aside{position}" for position in range(carries)]
     lowered.sizes |= {name: type.nbytes for name, type in zip(aside, flow.types, strict=False)}
-    kernel = lane_kernel(with_turns(flow.node, range(len(flow.types)), turns), lanes)
+    kernel = kernel_of(with_turns(flow.node, range(len(flow.types)), turns))
     step = step_of(f"{flow.prefix}{name}", kernel, tuple(reads), (*aside, *writes[carries:]))
     return [step, *copy_steps(f"{flow.prefix}{name}.carry", aside, writes[:carries], flow.types[:carries])]
 
@@ -197,7 +217,7 @@ def _lanes_of_while(
     """A kernel that ends early if the turns are too many for a dispatch, until the condition does not hold."""
     carried = [result_of(flow, position, lowered) for position in range(len(flow.types))]
     names = [*carried, *flow.operands[len(carried) :]]
-    steps = _lane_steps(flow, lanes, None, "loop", names, carried, lowered)
+    steps = _some_turns(flow, lambda graph: lane_kernel(graph, lanes), None, "loop", names, carried, lowered)
     _repeat_while(flow, carried, lambda running: after_barrier(steps), schedule, lowered)
 
 

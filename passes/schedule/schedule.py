@@ -16,6 +16,7 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.abreast import group_abreast, is_abreast
 from lavax.passes.schedule.control_flow import lower_control_flow
 from lavax.passes.schedule.embedding import ControlFlow, LoweredControlFlow, with_distinct_outputs
+from lavax.passes.schedule.factors_in_order import with_factors_in_order
 from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
@@ -54,7 +55,7 @@ def schedule(
     position) allows an output to take over the memory of that input only. The bodies of branches and loops are
     prepared for `target` too.
     """
-    graph = without_unread(graph)
+    graph = with_factors_in_order(without_unread(graph), target.loops.slices)
     known: dict[Hashable, Kernel] = {}
     pieces = _pieces(graph, target, pairs or {}, known)
     if target.fusion.operations_per_byte:
@@ -126,7 +127,7 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
         flow,
         lambda body, pairs: _schedule_body(body, pairs, target),
         lambda body: prepare(body, target),
-        target.loops.turns,
+        target.loops,
     )
 
 

@@ -27,6 +27,11 @@ def lane_kernel(graph: Graph, lanes: tuple[int, ...]) -> Kernel:
     return Kernel("loop", graph, Domain(lanes, (), at_lane(lanes, lanes), ()), {})
 
 
+def slice_kernel(graph: Graph, slices: int) -> Kernel:
+    """The kernel of a scan that so many workgroups run, each for its own rows of what is carried."""
+    return Kernel("slices", graph, Domain((slices,), (), (variable("o0", slices),), ()), {})
+
+
 def _copied(type: TensorType) -> Kernel:
     source = input_node("a0", type)
     return _map_kernel(graph_of((source,), (make_node("cast", (source,), {}, type),)))

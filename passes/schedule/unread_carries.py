@@ -1,8 +1,9 @@
-"""Loops without what they carry or stack for nobody, such as an index that takes a kernel in each turn."""
+"""Loops without what they carry or stack for nobody, such as an index that takes a kernel in each turn, and without
+what they stack twice."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -33,19 +34,21 @@ def read_carries(node: Node, results: Iterable[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Read:
-    """A loop with what is read alone, the positions of its operands and of its results in the loop as it was."""
+    """A loop with what is read alone, the positions of its operands in the loop as it was, and the positions that its
+    results have in place of those that they had."""
 
     node: Node
     operands: tuple[int, ...]
-    results: tuple[int, ...]
+    results: Mapping[int, int]
 
 
 def without_unread(graph: Graph) -> Graph:
     """The graph whose loops carry and stack only what is read, without what was computed for the rest."""
     reads = _reads(graph)
-    if all(len(read.results) == len(loop.attrs["body"].outputs) for loop, read in reads.items()):
+    if all(len(read.node.attrs["body"].outputs) == len(loop.attrs["body"].outputs) for loop, read in reads.items()):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
+    items: dict[tuple[Node, int], Node] = {}
     for node in graph.nodes:
         operands = node.operands
         if node in reads:
@@ -53,10 +56,13 @@ def without_unread(graph: Graph) -> Graph:
             kept = tuple(found[operands[position]] for position in read.operands)
             found[node] = with_operands(read.node, kept)
         elif node.op == "item" and operands[0] in reads:
-            places = {position: place for place, position in enumerate(reads[operands[0]].results)}
+            places = reads[operands[0]].results
             if node.attrs["index"] in places:
                 place = places[node.attrs["index"]]
-                found[node] = make_node("item", (found[operands[0]],), {"index": place}, node.type, node.location)
+                loop = found[operands[0]]
+                if (loop, place) not in items:
+                    items[loop, place] = make_node("item", (loop,), {"index": place}, node.type, node.location)
+                found[node] = items[loop, place]
         elif all(operand in found for operand in operands):
             found[node] = with_operands(node, tuple(found[operand] for operand in operands))
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
@@ -83,7 +89,13 @@ def _reads(graph: Graph) -> dict[Node, _Read]:
 def _read(node: Node, results: Collection[int]) -> _Read:
     """The loop with those of its carried and stacked values alone that its results at these positions need."""
     carries, body, kept = _carries(node), node.attrs["body"], read_carries(node, results)
-    places = (*kept, *(position for position in range(carries, len(body.outputs)) if position in results))
+    stacked: dict[Node, int] = {}  # the first result of each value
+    found = {position: place for place, position in enumerate(kept)}
+    for position in range(carries, len(body.outputs)):
+        if position in results:
+            first = stacked.setdefault(body.outputs[position], position)
+            found[position] = found.get(first, len(kept) + len(stacked) - 1)
+    places = (*kept, *stacked.values())
     given = (*kept, *range(carries, len(node.operands)))
     attrs = dict(node.attrs)
     attrs["body"] = graph_of(_at(body.inputs, given), _at(body.outputs, places))
@@ -94,7 +106,7 @@ def _read(node: Node, results: Collection[int]) -> _Read:
         attrs["carries"] = len(kept)
     assert isinstance(node.type, TupleType)
     type = TupleType(node.type.shape, node.type.dtype, _at(node.type.parts, places))
-    return _Read(make_node(node.op, _at(node.operands, given), attrs, type, node.location), given, places)
+    return _Read(make_node(node.op, _at(node.operands, given), attrs, type, node.location), given, found)
 
 
 def _carries(node: Node) -> int:

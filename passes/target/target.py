@@ -22,6 +22,10 @@ def _no(node: Node) -> bool:
     return False
 
 
+def _nowhere(node: Node) -> int:
+    return 0
+
+
 def _none(node: Node) -> None:
     return None
 
@@ -58,6 +62,8 @@ class Products:
     step_of_windows: int = 1
     # Whether the product of a large matrix and a vector, too, is best a sum over the matrix's rows.
     vectors_as_sums: bool = False
+    # Whether every product with a vector stays a contraction.
+    vectors_stay: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,6 +188,8 @@ class Loops:
     # So many turns are recorded one after the other, each with buffers of its own: an even number, or 1. Kernels then
     # also write the copies of what they compute.
     turns: int = 1
+    # The number of workgroups that run a scan, each for its own rows of what is carried; 0 if it is no such scan.
+    slices: Callable[[Node], int] = _nowhere
 
 
 @dataclass(frozen=True)

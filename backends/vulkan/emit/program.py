@@ -11,6 +11,7 @@ from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop, schedule_of
 from lavax.backends.vulkan.emit.guarded_dispatches import COUNTS_BYTES, counted
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop, emit_lane_loop_in_loop
+from lavax.backends.vulkan.emit.loop.slices import emit_slices
 from lavax.backends.vulkan.emit.loop.stopping import is_stoppable, work_of_turn, work_until_stopped
 from lavax.backends.vulkan.emit.loop.turns import Place, Turns, While
 from lavax.backends.vulkan.emit.loop.workgroup import Sources, emit_workgroup_loop, most_turns, turns_of
@@ -67,6 +68,7 @@ _EMITTERS: dict[str, Callable[..., Launch]] = {
     "contract": emit_contract,
     "routine": emit_routine,
     "loop": emit_lane_loop,
+    "slices": emit_slices,
 }
 # The same in a loop that one workgroup runs, by the schedule that suits its sizes.
 _EMITTERS_IN_LOOPS = _EMITTERS | {"contract": emit_contract_in_loop, "loop": emit_lane_loop_in_loop}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, word
@@ -14,6 +15,7 @@ from lavax.passes.kernels.index import Index, substitute, unflatten
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
+_BodyKind = TypeVar("_BodyKind", bound=Body)
 # Larger grids are not portable in one dimension.
 _MOST_GROUPS = 65535
 _GPU_INVOCATIONS = 128
@@ -58,7 +60,12 @@ def local_invocations(profile: DeviceProfile) -> int:
 
 
 def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
-    """A body with the addresses of the kernel's arrays declared; also the addresses of its outputs.
+    """A body with the addresses of the kernel's arrays declared; also the addresses of its outputs."""
+    return open_body_of(Body, kernel, lifted)
+
+
+def open_body_of(kind: type[_BodyKind], kernel: Kernel, lifted: bool) -> tuple[_BodyKind, dict[Node, str]]:
+    """The same, of a class of bodies.
 
     Slots: the inputs, the outputs, the counters with which arrays move, then the positions of arrays in descriptor
     ranges.
@@ -67,7 +74,7 @@ def open_body(kernel: Kernel, lifted: bool) -> tuple[Body, dict[Node, str]]:
     counters = sum(len(kernel.moving.get(node, ())) for node in arrays)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
-    body = Body(inputs, Parameters(len(arrays) + counters + len(kernel.by_descriptor), lifted))
+    body = kind(inputs, Parameters(len(arrays) + counters + len(kernel.by_descriptor), lifted))
     body.parameters.declarations = body.scopes[0].lines
     body.packed, body.paired = kernel.packed, kernel.paired
     body.constants.given = kernel.given

@@ -15,6 +15,7 @@ from lavax.passes.kernels.commands import Repeat, Until, steps_of
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
+from lavax.passes.simplify import simplify
 
 X = np.arange(1, 5, dtype="f")
 ROWS = np.arange(12, dtype="f").reshape(3, 4)
@@ -65,3 +66,19 @@ def test_what_nobody_reads_is_not_computed_before_the_loop() -> None:
     text = str(schedule(graph))
     assert text.count("repeat 3") == 1 and "cos" not in text
     np.testing.assert_allclose(interpret_kernels(schedule(graph), X)[0], interpret(graph, X)[0], rtol=1e-12)
+
+
+def test_what_is_stacked_twice_has_rows_once() -> None:
+    def twice(x: Any, rows: Any) -> Any:
+        def turn(c: Any, y: Any) -> Any:
+            after = c[::-1] + y
+            return after, (after * 2, c, after * 2)
+
+        _, (one, before, other) = lx.scan(turn, x, rows)
+        return one + before, other * 3, one
+
+    graph = prepare(simplify(lx.trace(twice)(X, ROWS)))
+    program = schedule(graph)
+    assert "row1" in str(program) and "row2" not in str(program)
+    for found, wanted in zip(interpret_kernels(program, X, ROWS), interpret(graph, X, ROWS), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)

@@ -357,3 +357,16 @@ def test_a_concatenation_that_grows_part_by_part() -> None:
     simple = simplify(graph_of([x], [grown]))
     assert sum(len(node.operands) for node in simple.nodes) < 20_000
     same(graph_of([x], [grown]), simple, [np.array([0.1])])
+
+
+def test_equal_loops_are_one() -> None:
+    """Bodies of equal texts are equal; others, and what may have effects, stay."""
+    turn = "body=graph (c: f32[3]) {\n%0 = VALUE(c) : f32[3]\nreturn %0\n} carries=1 length=4 reverse=false sequences=0"
+    lines = [f"%{n} = scan(x) {turn} : (f32[3])" for n in range(3)]
+    lines += [f"%{n + 3} = item(%{n}) index=0 : f32[3]" for n in range(3)]
+    text = "graph (x: f32[3]) {\n" + "\n".join(lines) + "\nreturn %3, %4, %5\n}"
+    graph = parse(text.replace("VALUE", "sin", 2).replace("VALUE", "cos"))
+    simple = simplify(graph)
+    assert sum(node.op == "scan" for node in simple.nodes) == 2
+    assert simple.outputs[0] is simple.outputs[1] is not simple.outputs[2]
+    same(graph, simple, values_for(graph))

@@ -12,6 +12,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.loop import slices_choice
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.plan import RepeatDispatches
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU
@@ -22,6 +23,7 @@ from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
+from lavax.passes.target.target import Loops
 from tests.backends.vulkan.run.execution import backend_with, run
 from tests.passes.program_checks import check_sizes
 
@@ -106,7 +108,7 @@ def graph_of(name: str) -> tuple[Graph, tuple[Any, ...]]:
 
 def program_of(graph: Graph, turns: int) -> KernelProgram:
     target = target_of(GENERIC_GPU, 1 << 34, 1 << 32)
-    target = replace(target, loops=replace(target.loops, turns=turns))
+    target = replace(target, loops=Loops(turns=turns))
     return schedule(prepare(graph, target), target=target)
 
 
@@ -134,7 +136,8 @@ def test_kernels_compute_what_the_loop_does(name: str, turns: int) -> None:
         "within others",
     ],
 )
-def test_the_device_computes_what_the_loop_does(name: str) -> None:
+def test_the_device_computes_what_the_loop_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices_choice, "SLICED_LOOPS", replace(slices_choice.SLICED_LOOPS, turns=1 << 20))
     graph, arguments = graph_of(name)
     arrays = [np.asarray(argument) for argument in arguments]
     results = run(graph, arrays, device=backend_with(kind="gpu"))

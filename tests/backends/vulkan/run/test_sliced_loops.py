@@ -1,0 +1,187 @@
+"""Scans whose rows never meet: workgroups run all turns for their own rows. On the device, against the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.emit.loop import slices_choice
+from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
+from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.backends.vulkan.target import target_of
+from lavax.ir import Graph, Node, interpret
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+from lavax.passes.simplify import simplify
+from tests.backends.vulkan.run.execution import backend_with, run
+
+random = np.random.default_rng(5)
+
+
+def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
+    return random.normal(size=shape, scale=scale).astype("f")
+
+
+H, W, ROWS = normal(3, 8), normal(8, 8, scale=0.3), normal(11, 3, 8)
+
+
+def rnn(h: Any, w: Any, rows: Any, reverse: bool = False) -> Any:
+    def turn(h: Any, x: Any) -> Any:
+        after = lnp.tanh(h @ w + x)
+        return after, after
+
+    return lx.scan(turn, h, rows, reverse=reverse)
+
+
+def lstm(h: Any, u: Any, b: Any, rows: Any) -> Any:
+    def turn(state: Any, x: Any) -> Any:
+        h, c = state
+        i, f, g, o = lnp.split(h @ u + x @ u + b, 4, axis=1)
+        c = lx.nn.sigmoid(f) * c + lx.nn.sigmoid(i) * lnp.tanh(g)
+        h = lx.nn.sigmoid(o) * lnp.tanh(c)
+        return (h, c), (h, c)
+
+    return lx.scan(turn, (h, h * 0.5), rows)
+
+
+def gru(h: Any, w: Any, rows: Any) -> Any:
+    def turn(h: Any, x: Any) -> Any:
+        z, r = lx.nn.sigmoid(h @ w + x), lx.nn.sigmoid(h @ w.T - x)
+        h = (1 - z) * h + z * lnp.tanh((r * h) @ w + x)
+        return h, h * 2
+
+    return lx.scan(turn, h, rows)
+
+
+def exchanged(h: Any, w: Any, rows: Any) -> Any:
+    """Carries that change, are exchanged and stay; a count, which is stacked; what each row has of its own."""
+    own, kept = h[:, :1] * 0.1, h * 0.2
+
+    def turn(state: Any, x: Any) -> Any:
+        a, b, k, n = state
+        a, b = b + k[:, ::-1], lnp.tanh(a @ w + x * own) + n * 0.1
+        return (a, b, k, n + 1), (n, b[:, 1:4], a)
+
+    return lx.scan(turn, (h, h * 2, kept, lnp.int32(3)), rows)
+
+
+def batched(h: Any, ws: Any) -> Any:
+    """Each row has a matrix of its own."""
+    return lx.fori_loop(0, 9, lambda i, c: lnp.tanh(lx.vmap(lambda x, w: w @ x)(c, ws)) + i * 0.1, h)
+
+
+def sides(h: Any, w: Any) -> Any:
+    """The rows are those of the right operand, and the product's axes are exchanged."""
+    return lx.fori_loop(0, 9, lambda i, c: lnp.sin(w @ c.T).T * 0.5 + c, h)
+
+
+def loss(w: Any, h: Any, rows: Any) -> Any:
+    last, stacked = rnn(h, w, rows)
+    return lnp.sum(last * lnp.sin(last)) + lnp.sum(stacked * stacked * rows)
+
+
+LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "rnn": (rnn, (H, W, ROWS)),
+    "rnn in reverse": (lambda h, w, rows: rnn(h, w, rows, reverse=True), (H, W, ROWS)),
+    "odd extents": (rnn, (normal(2, 5), normal(5, 5, scale=0.3), normal(9, 2, 5))),
+    "a part of the sum each": (rnn, (normal(2, 12), normal(12, 12, scale=0.3), normal(10, 2, 12))),
+    "lstm": (lstm, (H, normal(8, 32, scale=0.3), normal(32), ROWS)),
+    "gru": (gru, (H, W, ROWS)),
+    "exchanged": (exchanged, (H, W, ROWS)),
+    "matrices of rows": (batched, (H, normal(3, 8, 8, scale=0.3))),
+    "sides": (sides, (H, W)),
+    "gradient": (lx.grad(loss, argnums=(0, 1, 2)), (W, H, ROWS)),
+}
+
+
+def sums(x: Any) -> Any:
+    return lx.fori_loop(0, 9, lambda i, c: c * 0.5 + lnp.sum(c, axis=0), x)
+
+
+# Rows that need others, no products, too few turns, and too much to read in each turn.
+OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "sums over rows": (sums, (H,)),
+    "reversed rows": (lambda h, w: lx.fori_loop(0, 9, lambda i, c: lnp.tanh(c[::-1] @ w), h), (H, W)),
+    "few turns": (rnn, (H, W, ROWS[:2])),
+    "large weights": (rnn, (normal(3, 512), normal(512, 512), normal(9, 3, 512))),
+    "other numbers of rows": (
+        lambda h, w: lx.fori_loop(0, 9, lambda i, c: (lnp.tanh(c[0] @ w), c[1] + lnp.sum(c[0])), (h, w)),
+        (H, W),
+    ),
+}
+
+
+def graph_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Graph:
+    return simplify(lx.trace(function)(*arguments))
+
+
+def program_of(graph: Graph) -> KernelProgram:
+    target = target_of(GENERIC_GPU, 1 << 34, 1 << 32)
+    return schedule(prepare(graph, target), target=target)
+
+
+def slice_kernels(program: KernelProgram) -> list[Any]:
+    return [step.kernel for step in steps_of(program.steps) if step.kernel.kind == "slices"]
+
+
+def loop_in(graph: Graph) -> Node:
+    return next(node for node in graph.nodes if node.op == "scan")
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_workgroups_compute_what_the_loop_does(name: str) -> None:
+    function, arguments = LOOPS[name]
+    graph = graph_of(function, arguments)
+    assert slice_kernels(program_of(graph))
+    results = run(graph, [np.asarray(argument) for argument in arguments], device=backend_with(kind="gpu"))
+    for found, wanted in zip(results, interpret(graph, *arguments), strict=True):
+        scale = max(1.0, float(np.max(np.abs(wanted))))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * scale)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_loops_are_not_sliced(name: str) -> None:
+    function, arguments = OTHERS[name]
+    assert not slice_kernels(program_of(graph_of(function, arguments)))
+
+
+def test_a_workgroup_has_a_row() -> None:
+    function, arguments = LOOPS["rnn"]
+    graph = graph_of(function, arguments)
+    plan = emit_program(program_of(graph), GENERIC_GPU)
+    (dispatch,) = plan.dispatches
+    assert dispatch.groups == (3, 1, 1) and compile_glsl(dispatch.shader.source)
+    assert slices_of(loop_in(graph), GENERIC_GPU) == 3
+    assert slices_of(loop_in(graph), CPU_DRIVER) == 0
+    assert slices_of(loop_in(graph), replace(GENERIC_GPU, shared_memory_bytes=64)) == 0
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_scans_are_several_dispatches(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their results are the same bit by bit."""
+    graph = graph_of(lambda h, w, rows: rnn(h, w, rows, reverse=reverse), (H, W, ROWS))
+    whole = run(graph, [H, W, ROWS], device=backend_with(kind="gpu"))
+    monkeypatch.setattr("lavax.passes.schedule.control_flow.most_turns_of_slices", lambda loop: 4)
+    turns = [kernel.graph.nodes[0].attrs["length"] for kernel in slice_kernels(program_of(graph))]
+    assert sorted(turns) == [2, 3]
+    for one, other in zip(whole, run(graph, [H, W, ROWS], device=backend_with(kind="gpu")), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+def test_registers_keep_a_part_of_the_weights(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = replace(slices_choice.SLICED_LOOPS, kept=kept, threads=64)
+    for module in ("slices", "slices_choice"):
+        monkeypatch.setattr(f"lavax.backends.vulkan.emit.loop.{module}.SLICED_LOOPS", changed)
+    test_workgroups_compute_what_the_loop_does("lstm")
+    test_workgroups_compute_what_the_loop_does("matrices of rows")
