@@ -20,6 +20,7 @@ from lavax.passes.schedule.factors_in_order import with_factors_in_order
 from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
+from lavax.passes.schedule.results_once import with_results_once
 from lavax.passes.schedule.sizes import refuse_too_large, refuse_uncountable
 from lavax.passes.schedule.unread_carries import without_unread
 from lavax.passes.target.target import ANY_DEVICE, Target
@@ -133,7 +134,7 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
 
 def _schedule_body(body: Graph, pairs: Mapping[int, int], target: Target) -> KernelProgram:
     """The program of a branch or an iteration. Preparing it may find outputs to be inputs, or each other."""
-    prepared = prepare(body, target)
+    prepared = with_results_once(prepare(body, target))
     kept = {output: prepared.inputs[position] for output, position in pairs.items()}
     return schedule(with_distinct_outputs(prepared, kept), pairs=pairs, target=target)
 
