@@ -64,11 +64,11 @@ def _join_places() -> Iterator[Case]:
         if dtype.name not in ("f32", "i32", "u32"):
             continue
         for join in ("add",) if dtype.is_float else ("add", "maximum", "minimum"):
-            for length, count in ((5, 70), (300, 64), (1, 9), (30, 2)):
+            for batch, length, count in (((), 5, 70), ((2,), 300, 64), ((), 1, 9), ((3, 2), 30, 2)):
                 random = generator(f"join_places{dtype}{join}{length}{count}")
-                places = random.integers(-1, length + 1, count).astype(np.int32)
-                array, updates = (sample(random, TensorType((n,), dtype)) for n in (length, count))
-                label = f"{TensorType((length,), dtype)}-{count}-{join}"
+                places = random.integers(-1, length + 1, (*batch, count)).astype(np.int32)
+                array, updates = (sample(random, TensorType((*batch, n), dtype)) for n in (length, count))
+                label = f"{TensorType((*batch, length), dtype)}-{count}-{join}"
                 yield case_of("join_places", label, [array, updates, places], dict(join=join))
 
 

@@ -89,7 +89,8 @@ def _evaluate_join_runs(
 
 def _infer_join_places(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     array, updates, places = operands
-    if array.rank != 1 or updates.rank != 1 or updates.dtype != array.dtype or places != updates.with_dtype(int32):
+    fits = array.rank >= 1 and updates == array.with_shape((*array.shape[:-1], *updates.shape[-1:]))
+    if not fits or places != updates.with_dtype(int32):
         raise ShapeError(f"join_places: updates {updates} at {places} do not fit the array {array}")
     if attrs["join"] not in (("add",) if array.dtype.is_float else ("add", "maximum", "minimum")):
         raise ShapeError(f"join_places: {attrs['join']!r} is no atomic operation on {array}")
@@ -100,8 +101,9 @@ def _evaluate_join_places(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
     array, updates, places = arrays
-    result, is_inside = np.array(array, dtype), (places >= 0) & (places < len(array))
-    JOINS[attrs["join"]].function.at(result, places[is_inside], updates[is_inside])
+    result, is_inside = np.array(array, dtype), (places >= 0) & (places < array.shape[-1])
+    *batch, _ = np.nonzero(is_inside)
+    JOINS[attrs["join"]].function.at(result, (*batch, places[is_inside]), updates[is_inside])
     return result
 
 
@@ -126,8 +128,8 @@ def _evaluate_join_rows(
     return result
 
 
-# join_places(array[n], updates[m], places[m]): the array with each update joined to the element at its place, if there
-# is one.
+# join_places(array[…,n], updates[…,m], places[…,m]): each array with its updates joined to the elements at their
+# places, if there are such.
 define(Operation("join_places", "lowered", _infer_join_places, _evaluate_join_places, ("join",)))
 # join_rows(array[n,w], updates[m,w], places[m]): the array with each row joined, in turn, to the row at its place, if
 # there is one.

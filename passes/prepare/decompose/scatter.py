@@ -59,12 +59,15 @@ class ScatterLimits:
     always_small: int = 1 << 16  # elements that the copies may have in all, however few the updates are
     enough_copies: int = 32  # lines of all copies from which on copies pay
     elements_set_per_update: int = 4  # of an array that is written anew for its updates, at most
+    updates_per_element: int = 2  # so many copies of a large array pay for one update of each element
+    most_copies: int = 4  # of a large array: enough to keep a processor busy
     least_row: int = 2  # elements of an update that is joined as a row
     most_kernels: int = 8  # that join updates to their places, one after the other
     chunk: int = 1 << 7  # updates that one invocation joins; the rest of a longer segment is folded before
 
 
 _LIMITS = ScatterLimits()
+_READ_TOGETHER = 4  # updates: a share has a multiple of them
 
 
 def _scatter(node: Node, target: Target) -> Node:
@@ -144,10 +147,27 @@ def _by_places(node: Node, join: str) -> Node:
 
 
 def _joined_to(array: Node, updates: Node, places: Node, join: str) -> Node:
-    count = updates.type.size
+    """If there are many updates for each element, copies of the array each take a share of them, and are folded."""
+    (extent,), (count,) = array.shape, updates.shape
+    copies = min(_LIMITS.updates_per_element * count // extent, _LIMITS.most_copies)
+    if copies <= 1 or count < _LIMITS.many_updates:
+        return _joined_by_kernels(array, updates, places, join)
+    share = -(-count // (copies * _READ_TOGETHER)) * _READ_TOGETHER
+
+    def dealt_out(value: Node, filling: int) -> Node:
+        more = copies * share - count
+        return reshape(pad(value, [0], [more], [0], filling) if more else value, (copies, share))
+
+    identity = splat(JOINS[join].identity(array.dtype), array.type.with_shape((copies, extent)))
+    found = _joined_by_kernels(identity, dealt_out(updates, 0), dealt_out(places, -1), join)
+    return build(join, array, reduce(JOINS[join].reduction, found, (0,)))
+
+
+def _joined_by_kernels(array: Node, updates: Node, places: Node, join: str) -> Node:
+    last, count = updates.type.rank - 1, updates.shape[-1]
     for start in range(0, count, PLACES.most):
         end = min(start + PLACES.most, count)
-        part = (slice_along(operand, 0, start, end) for operand in (updates, places))
+        part = (slice_along(operand, last, start, end) for operand in (updates, places))
         array = build("join_places", array, *part, join=join)
     return array
 

@@ -263,12 +263,12 @@ def test_scatter_with_the_schedules_of_gpus(op: str, shape: tuple[int, ...], axi
     np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
 
 
-@pytest.mark.parametrize("length", [700, 50_000])
+@pytest.mark.parametrize("length", [700, 9000, 50_000])
 def test_sums_of_floats_at_their_places_are_equal_on_every_run(length: int) -> None:
     array, updates = (RANDOM.normal(size=n).astype(np.float32) for n in (length, 30_000))
     index = RANDOM.integers(-1, length + 1, 30_000).astype(np.int32)
     program = scattered("add", array, updates, [index], (0,))
-    if length == 50_000 and joins_in_place() and backend().profile.adds_floats:
+    if length > 700 and joins_in_place() and backend().profile.adds_floats:
         assert "join_places" in operations(program)
     runs = [run(program, [array, updates, index])[0] for _ in range(3)]
     np.testing.assert_allclose(runs[0], interpret(program, array, updates, index)[0], rtol=1e-4, atol=1e-5)
@@ -285,6 +285,19 @@ def test_updates_beyond_what_one_kernel_joins_go_to_several(monkeypatch: pytest.
         if joins_in_place():
             assert [node.op for node in prepare(program, backend().target).nodes].count("join_places") == 3
         assert_agrees(program, [array, updates, index])
+
+
+@pytest.mark.parametrize("op", ["add", "minimum", "maximum", "set"])
+@pytest.mark.parametrize(("length", "copies"), [(3000, 4), (6000, 3), (9001, 2), (20_000, 1)])
+def test_copies_of_a_large_array_share_many_updates(op: str, length: int, copies: int) -> None:
+    """A third of the updates go to one place; their number is no multiple of what a copy's share is."""
+    array, updates = (RANDOM.integers(-9, 9, n).astype(np.int32) for n in (length, 9001))
+    index = np.where(RANDOM.random(9001) < 0.3, 7, RANDOM.integers(-2, length + 2, 9001)).astype(np.int32)
+    program = scattered(op, array, updates, [index], (0,))
+    if joins_in_place():
+        joins = [node for node in prepare(program, backend().target).nodes if node.op == "join_places"]
+        assert [node.shape for node in joins] == [(copies, length) if copies > 1 else (length,)]
+    assert_agrees(program, [array, updates, index])
 
 
 @pytest.mark.parametrize("width", [3, 16, 64, 200])

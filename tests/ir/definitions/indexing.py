@@ -66,5 +66,7 @@ def join_rows(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: Tens
 
 def join_places(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     array, updates, at = arrays
-    hits = [update.item() for update, target in zip(updates, at, strict=True) if target == place[0]]
+    *batch, last = place
+    own = zip(updates[tuple(batch)], at[tuple(batch)], strict=True)
+    hits = [update.item() for update, target in own if target == last]
     return joined_in_turn(array[place].item(), hits, attrs["join"])
