@@ -39,7 +39,7 @@ _SINE = Family(SINES, 1, {1: (), 2: (-1,), 3: (-1,), 4: ()})
 
 def _scaled_ends(x: Any, ends: Sequence[int], by: float) -> Any:
     for end in ends:
-        x = x.at[..., end].multiply(by)
+        x = x.at[..., end].multiply(lnp.asarray(by, dtype=x.dtype))
     return x
 
 

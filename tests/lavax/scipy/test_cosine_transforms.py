@@ -46,7 +46,7 @@ def test_axes_and_lengths(name: str) -> None:
     z = (x + 1j * x[::-1]).astype(np.complex64)
     _check(name, z, 1e-6)
     with lx.enable_x64():
-        _check(name, RANDOM.normal(size=(2, 30)), 2e-15)
+        _check(name, RANDOM.normal(size=(2, 30)), 2e-15, norm="ortho")
 
 
 def test_numbers_that_are_no_floats() -> None:
