@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import count
 from math import gcd, inf
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +18,7 @@ from lavax.base.often_made import often_made
 from lavax.ir.graph import Node
 
 _Kept = TypeVar("_Kept")
+_Asked = TypeVar("_Asked")
 # A loop variable's name, its least and its greatest value.
 Range = tuple[str, int, int]
 
@@ -72,6 +74,16 @@ class Index:
     def variables(self) -> frozenset[str]:
         """The names of all loop variables it depends on."""
         return frozenset([name for name, _, _ in self.ranges])
+
+    @kept
+    def names(self) -> tuple[str, ...]:
+        """The same in order."""
+        return tuple(sorted(self.variables))
+
+    @kept
+    def number(self) -> int:
+        """Equal for indices with the same text whose variables have the same bounds."""
+        return _number_of(self.key, self.ranges)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Index) and self.key == other.key
@@ -340,35 +352,35 @@ def _as_one_quotient(index: Index) -> Quotient | None:
     return None
 
 
-class _Same:
-    """An index as the key of a cache: equal to those with the same text whose variables have the same bounds."""
+# Results by the numbers of indices: kernels ask for few, over and over. A table that is full is emptied.
+_MOST_ENTRIES = 1 << 14
+_QUOTIENTS: dict[tuple[int, int], Index] = {}
+_REMAINDERS: dict[tuple[int, int], Index] = {}
+_SUBSTITUTED: dict[tuple[int | None, ...], Index] = {}
+_NUMBERS: dict[tuple[str, frozenset[Range]], int] = {}
+_new_numbers = count()  # none comes again, so that an index may keep its number when the table is emptied
 
-    __slots__ = ("index",)
 
-    def __init__(self, index: Index) -> None:
-        self.index = index
+def _number_of(key: str, ranges: frozenset[Range]) -> int:
+    found = _NUMBERS.get((key, ranges))
+    return _entered(_NUMBERS, (key, ranges), next(_new_numbers)) if found is None else found
 
-    def __hash__(self) -> int:
-        return hash(self.index.key)
 
-    def __eq__(self, other: object) -> bool:
-        assert isinstance(other, _Same)
-        mine, others = self.index, other.index
-        return mine is others or (mine.key == others.key and mine.ranges == others.ranges)
+def _entered(table: dict[_Asked, _Kept], asked: _Asked, found: _Kept) -> _Kept:
+    if len(table) >= _MOST_ENTRIES:
+        table.clear()
+    return table.setdefault(asked, found)
 
 
 def quotient(index: Index, divisor: int) -> Index:
     """index // divisor. `index` is never negative."""
     if divisor == 1 or index.high < divisor:
         return index if divisor == 1 else ZERO
-    if index.reads_array:  # a cache would keep the array's graph
+    if index.reads_array:  # a table would keep the array's graph
         return _new_quotient(index, divisor)
-    return _kept_quotient(_Same(index), divisor)
-
-
-@lru_cache(maxsize=1 << 14)
-def _kept_quotient(same: _Same, divisor: int) -> Index:
-    return _new_quotient(same.index, divisor)
+    asked = index.number, divisor
+    found = _QUOTIENTS.get(asked)
+    return _entered(_QUOTIENTS, asked, _new_quotient(index, divisor)) if found is None else found
 
 
 def _new_quotient(index: Index, divisor: int) -> Index:
@@ -392,12 +404,9 @@ def remainder(index: Index, divisor: int) -> Index:
         return ZERO
     if index.reads_array:
         return _new_remainder(index, divisor)
-    return _kept_remainder(_Same(index), divisor)
-
-
-@lru_cache(maxsize=1 << 14)
-def _kept_remainder(same: _Same, divisor: int) -> Index:
-    return _new_remainder(same.index, divisor)
+    asked = index.number, divisor
+    found = _REMAINDERS.get(asked)
+    return _entered(_REMAINDERS, asked, _new_remainder(index, divisor)) if found is None else found
 
 
 def _new_remainder(index: Index, divisor: int) -> Index:
@@ -466,6 +475,19 @@ def substitute(index: Index, values: Mapping[str, Index]) -> Index:
     """Puts other indices in place of loop variables."""
     if index.variables.isdisjoint(values):
         return index
+    if index.reads_array:
+        return _substituted(index, values)
+    put = [values.get(name) for name in index.names]
+    asked = (index.number, *[None if value is None else value.number for value in put])
+    found = _SUBSTITUTED.get(asked)
+    if found is None:
+        found = _substituted(index, values)
+        if not found.reads_array:
+            _entered(_SUBSTITUTED, asked, found)
+    return found
+
+
+def _substituted(index: Index, values: Mapping[str, Index]) -> Index:
     if len(index.terms) == 1 and index.terms[0][1] == 1 and not index.constant:
         return _substitute_atom(index.terms[0][0], values)
     return linear([(_substitute_atom(atom, values), c) for atom, c in index.terms], index.constant)

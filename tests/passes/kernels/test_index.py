@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lavax.ir.graph import input_node
+from lavax.ir.types import TensorType, int32
+from lavax.passes.kernels import index as index_tables
 from lavax.passes.kernels.index import (
     ZERO,
     Index,
@@ -19,6 +22,7 @@ from lavax.passes.kernels.index import (
     evaluate,
     flatten,
     linear,
+    lookup,
     near,
     quotient,
     remainder,
@@ -229,3 +233,57 @@ def test_a_single_atom_is_substituted_in_normal_form() -> None:
     replaced = substitute(quotient(i, 4), {"i": linear([(o, 4)], 3)})
     assert replaced == o
     assert substitute(i, {"i": add(o, 2)}) == add(o, 2)
+
+
+def _halved(extent: int) -> Index:
+    """(i * 3 + j) / 2, whose variables have the same names whatever the extent."""
+    return quotient(linear([(variable("i", extent), 3), (variable("j", 3), 1)]), 2)
+
+
+def test_results_are_kept_by_bounds_too() -> None:
+    """The same text over other extents is another question."""
+    for extent, rest, whole in ((5, "i+4", "0"), (500, "(i+4)%9", "(i+4)/9"), (5, "i+4", "0")):
+        i = variable("i", extent)
+        assert remainder(add(i, 4), 9).key == rest
+        assert quotient(add(i, 4), 9).key == whole
+        assert substitute(quotient(add(variable("j", 999), 4), 9), {"j": i}).key == whole
+        halved = substitute(_halved(extent), {"j": i})
+        assert (halved.low, halved.high) == (0, 2 * (extent - 1))
+
+
+def test_what_is_put_in_stands_under_its_own_name() -> None:
+    both = quotient(linear([(variable("i", 9), 5), (variable("j", 9), 3)]), 2)
+    first = {"i": variable("x", 9), "j": variable("y", 9)}
+    second = {"i": variable("y", 9), "j": variable("x", 9)}
+    assert substitute(both, first).key == "(5*x+3*y)/2"
+    assert substitute(both, second).key == "(3*x+5*y)/2"
+    assert substitute(both, {"i": variable("x", 9)}).key == "(3*j+5*x)/2"
+    assert substitute(both, {"j": variable("x", 9)}).key == "(5*i+3*x)/2"
+
+
+def test_tables_that_are_emptied_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [substitute(_halved(extent), {"i": variable("x", extent)}) for extent in range(2, 12)]
+    monkeypatch.setattr(index_tables, "_MOST_ENTRIES", 2)
+    for name in ("_SUBSTITUTED", "_QUOTIENTS", "_NUMBERS"):
+        monkeypatch.setattr(index_tables, name, {})
+    for _ in range(2):
+        again = [substitute(_halved(extent), {"i": variable("x", extent)}) for extent in range(2, 12)]
+        assert [(one.key, one.high) for one in again] == [(one.key, one.high) for one in made]
+    tables = (index_tables._SUBSTITUTED, index_tables._QUOTIENTS, index_tables._NUMBERS)
+    assert all(len(table) <= 2 for table in tables)
+
+
+def test_no_table_keeps_an_array() -> None:
+    array = input_node("a", TensorType((9,), int32))
+    read = lookup(array, (variable("i", 9),), 7)
+    around = linear([(read, 3), (variable("i", 9), 1)])
+    asked = [
+        lambda: quotient(around, 2),
+        lambda: remainder(around, 2),
+        lambda: substitute(around, {"i": variable("x", 9)}),
+        lambda: substitute(_halved(9), {"i": read}),
+    ]
+    for ask in asked:
+        assert ask().reads_array
+    tables = (index_tables._SUBSTITUTED, index_tables._QUOTIENTS, index_tables._REMAINDERS)
+    assert not any(found.reads_array for table in tables for found in table.values())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.body import LANE, Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
-from lavax.passes.kernels.index import Index, add, clamp, linear, quotient
+from lavax.passes.kernels.index import Index, add, clamp, kept, linear, quotient
 
 # A lane of a vector, or None for the whole vector, and the condition under which the tile owns it; "" for always.
 Guard = tuple[int | None, str]
@@ -25,7 +25,7 @@ class Span:
     number: Index
     unit: int = VECTOR  # tiles start at multiples of it if possible
 
-    @property
+    @kept
     def first(self) -> Index:
         """The index of the tile's first element."""
         last = max(self.extent - self.size, 0)
