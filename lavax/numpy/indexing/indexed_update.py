@@ -9,12 +9,21 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.monoids import BY_JOIN
-from lavax.ir.types import TensorType, bool_, int32
+from lavax.ir.types import TensorType, bool_, complex128, float64, int32, int64
 from lavax.numpy._core.application import apply, as_truth
 from lavax.numpy._core.broadcasting import broadcast_to, common_shape, spread
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped, transposed
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_operand, as_value, cast, own, scalar_as
+from lavax.numpy._core.operands import (
+    ArrayLike,
+    Scalar,
+    Splat,
+    as_operand,
+    cast,
+    constant_of,
+    own,
+    scalar_as,
+)
 from lavax.numpy.arrays.creation import ones_like
 from lavax.numpy.elementwise.arithmetic import divide, negative
 from lavax.numpy.elementwise.comparison import where
@@ -275,7 +284,11 @@ def _where_mask(array: Value, mask: Any, join: str, values: ArrayLike) -> Value:
 
 def _fitting(array: Value, values: ArrayLike, shape: tuple[int, ...]) -> Value:
     """The updates in the dtype of `array`, broadcast to `shape`. Raises ShapeError if they do not broadcast."""
-    given = as_value(values)
+    given, own_dtype = as_operand(values), array.type.dtype
+    if isinstance(given, Splat):  # Python's numbers have 64 bits, which a value of their own would not keep
+        has_it_all = own_dtype.is_complex or not isinstance(given.value, complex)
+        is_wide = given.weak and own_dtype in (int64, float64, complex128)
+        given = constant_of(given, TensorType((), own_dtype) if is_wide and has_it_all else given.type)
     if given.type.dtype.is_complex and array.type.dtype.kind not in ("complex", "bool"):
         message = f"at[]: the imaginary parts of the updates are dropped, because the array is {array.type}"
         warnings.warn(message, np.exceptions.ComplexWarning, 5)
