@@ -109,7 +109,7 @@ def test_signs(dtype: np.dtype) -> None:
 
 def test_replacing_what_is_not_finite() -> None:
     x = np.array([np.nan, np.inf, -np.inf, 1], F32)
-    check(lambda x: lnp.nan_to_num(x, 7.0, 8, -9.0), lambda x: np.nan_to_num(x, nan=7, posinf=8, neginf=-9), x)
+    check(lambda x: lnp.nan_to_num(x, True, 7.0, 8, -9.0), lambda x: np.nan_to_num(x, nan=7, posinf=8, neginf=-9), x)
 
 
 floats = st.floats(-(2.0**100), 2.0**100, width=32, allow_subnormal=False)
