@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from lavax.backends.vulkan.emit.attention.tiles import Part, Row, folded_pairs
 from lavax.ir.graph import Node
-from lavax.passes.kernels.index import Index, add, clamp, linear, variable
+from lavax.passes.kernels.index import Index, add, clamp, constant, linear, variable
 
 if TYPE_CHECKING:
     from lavax.backends.vulkan.emit.attention.cooperative import CooperativeTiles
 
 # An element's number within a lane's part of a matrix, and its row and column as integers.
 ELEMENT, BELOW, BESIDE = "e", "below", "beside"
+# GLSL's comparisons of vectors, for numbers.
+_OPERATORS = {"greaterThanEqual": ">=", "lessThanEqual": "<="}
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,8 @@ class ElementPart(Part):
         last = add(tiles.first_column(self.group), tiles.shape.shape.n - 1)
         if last.high < tiles.problem.columns:
             return ""
-        end = linear([], tiles.problem.columns)
-        return f"over[{ELEMENT}] >= {self._from_column(end)}"
+        return f"over[{ELEMENT}] >= {self._from_column(constant(tiles.problem.columns))}"
 
     def _from_column(self, place: Index) -> str:
         """A place relative to the matrix's first column; exact, because float32 holds such numbers."""
         return f"float({self.tiles.body.index(linear([(place, 1), (self.tiles.first_column(self.group), -1)]))})"
-
-
-_OPERATORS = {"greaterThanEqual": ">=", "lessThanEqual": "<="}

@@ -112,6 +112,19 @@ def test_operands_are_staged_as_they_lie_and_each_once_a_block() -> None:
     assert "U32x4(" in loop and "lx_bf16_from_bits" not in loop
 
 
+@pytest.mark.parametrize("converts", [False, True])
+def test_tiles_pass_through_shared_memory_only_where_matrices_are_not_converted(converts: bool) -> None:
+    device = with_profile(replace(WITH_MATRICES, converts_matrices=converts))
+    dispatches = device.lower(gradients_of(lnp.bfloat16, 512, 512, 64, True)).plan.dispatches
+    sources = [each.shader.source for each in dispatches if "coopMatMulAdd" in each.shader.source]
+    assert len(sources) == 3
+    for source in sources:
+        loop = source[source.index("[[dont_unroll]] for (int block") : source.rindex("coopMatMulAdd")]
+        assert ("coopMatStore" in loop) == (not converts)
+        assert ("GL_NV_cooperative_matrix2" in source) == converts
+    assert any("coopMatReduceNV" in source for source in sources) == converts
+
+
 @pytest.mark.parametrize("lanes", [32, 64])
 @pytest.mark.parametrize("memory", [16 << 10, 32 << 10, 48 << 10])
 def test_shapes_fit_the_device(lanes: int, memory: int) -> None:
