@@ -52,7 +52,7 @@ class SVDResult(NamedTuple):
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Value:
-    """The lower triangle L with L·Lᴴ = x for Hermitian positive definite matrices [..., n, n]; with `upper`, Lᴴ.
+    """The lower triangle L with L·Lᴴ = a for Hermitian positive definite matrices [..., n, n]; with `upper`, Lᴴ.
 
     With `symmetrize_input` the Hermitian part of `a` is used, else its lower triangle (with `upper`, its upper one).
     A matrix that is not positive definite gives NaN. Raises ShapeError for matrices that are not square.
@@ -69,7 +69,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 
 def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Value:
-    """Orthonormal columns Q and an upper triangle R with Q·R = x, for matrices [..., m, n].
+    """Orthonormal columns Q and an upper triangle R with Q·R = a, for matrices [..., m, n].
 
     With k = min(m, n), `mode` "reduced" returns Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
     [..., m, n], which has no gradient if m > n, and which is made on the host for complex matrices; "r" only R of
@@ -167,13 +167,13 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> SVDResult | Value:
-    """Singular values S [..., k], falling, k = min(m, n), and orthonormal vectors with U·diag(S)·Vh = x [..., m, n].
+    """Singular values S [..., k], falling, k = min(m, n), and orthonormal vectors with U·diag(S)·Vh = a [..., m, n].
 
     U is [..., m, m] and Vh [..., n, n], or with `full_matrices=False` [..., m, k] and [..., k, n]; if m and n differ,
     only the latter have gradients, and only if the singular values differ. With `compute_uv=False` S alone. With
     `hermitian` the matrices are taken to be so, and S are magnitudes of eigenvalues. `subset_by_index` [start, end)
     chooses some singular values and their vectors. Raises ShapeError for fewer than two axes, ValueError for
-    `subset_by_index` with `full_matrices` and vectors. Complex matrices are decomposed on the host, by NumPy.
+    `subset_by_index` with full matrices that have more vectors. Complex matrices are decomposed on the host, by NumPy.
     """
     if subset_by_index is not None:
         return _some_of_svd(a, full_matrices, compute_uv, hermitian, slice(*subset_by_index))
@@ -201,7 +201,8 @@ def svd(
 def _some_of_svd(
     x: ArrayLike, full_matrices: bool, compute_uv: bool, hermitian: bool, chosen: slice
 ) -> SVDResult | Value:
-    if full_matrices and compute_uv and matrices("svd", x).shape[-2] != matrices("svd", x).shape[-1]:
+    rows, columns = matrices("svd", x).shape[-2:]
+    if full_matrices and compute_uv and rows != columns:
         raise ValueError("svd: subset_by_index has no full matrices: give full_matrices=False")
     found = svd(x, False, compute_uv, hermitian)
     if isinstance(found, Value):

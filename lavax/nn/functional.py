@@ -129,7 +129,7 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Value | tuple[Value, Value]:
-    """log(sum(b * exp(x))) over `axis` (None: all axes), without overflow; `b` None is 1.
+    """log(sum(b * exp(a))) over `axis` (None: all axes), without overflow; `b` None is 1.
 
     Over the elements where `where`, which broadcasts to `a`, is true. The result is -inf if all elements are -inf or
     there are none. 16-bit floats are computed in float32, and the result is rounded once. If the sum is negative the

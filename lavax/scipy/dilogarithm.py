@@ -22,7 +22,7 @@ _SIXTH = math.pi**2 / 6
 
 
 def spence(x: ArrayLike) -> Value:
-    """The integral of log(t) / (1 - t) over t from 1 to `x`, elementwise: Li2(1 - z); NaN below 0.
+    """The integral of log(t) / (1 - t) over t from 1 to `x`, elementwise: Li2(1 - x); NaN below 0.
 
     Raises DtypeError for complex numbers.
     """

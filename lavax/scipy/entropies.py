@@ -52,13 +52,13 @@ def _relative_entropy(x: Value, y: Value) -> Value:
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Value:
-    """x log(x / y) for positive `p` and `q`, elementwise; 0 for x = 0 and y >= 0, infinite for others."""
+    """p log(p / q) for positive `p` and `q`, elementwise; 0 for p = 0 and q >= 0, infinite for others."""
     (first, second), weak = together("rel_entr", p, q, real=True)
     return with_weak(_relative_entropy(first, second), weak)
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Value:
-    """x log(x / y) - x + y for positive `p` and `q`, elementwise; `q` for x = 0 and y >= 0, infinite for others."""
+    """p log(p / q) - p + q for positive `p` and `q`, elementwise; `q` for p = 0 and q >= 0, infinite for others."""
     (first, second), weak = together("kl_div", p, q, real=True)
     return with_weak(_kl_div(first, second), weak)
 

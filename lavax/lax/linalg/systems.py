@@ -68,11 +68,10 @@ def _solved(below: Value, middle: Value, above: Value, right: Value) -> Value:
     zero = lnp.zeros_like(middle[0])
     last = lnp.concatenate([above[:-1], zero[None]], axis=0)
 
-    def eliminate(pivot: _Row, row: tuple[Value, Value, Value, Value]) -> tuple[_Row, _Row]:
+    def eliminate(pivot: _Row, row: _Row) -> tuple[_Row, _Row]:
         exchanged = lnp.abs(row[0]) > lnp.abs(pivot[0])
-        following = (row[0], row[1], row[2], row[3])
-        upper = [lnp.where(exchanged, other, own) for own, other in zip(pivot, following, strict=True)]
-        lower = [lnp.where(exchanged, own, other) for own, other in zip(pivot, following, strict=True)]
+        upper = [lnp.where(exchanged, other, own) for own, other in zip(pivot, row, strict=True)]
+        lower = [lnp.where(exchanged, own, other) for own, other in zip(pivot, row, strict=True)]
         factor = lower[0] / lnp.where(lower[0] == 0, 1, upper[0])
         rest = [own - factor * other for own, other in zip(lower, upper, strict=True)]
         return (rest[1], rest[2], zero, rest[3]), (upper[0], upper[1], upper[2], upper[3])

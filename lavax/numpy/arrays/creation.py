@@ -180,7 +180,7 @@ def iota(type: TensorType, axis: int) -> Value:
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Value:
-    """Ones on the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros elsewhere; float32 if no `dtype` is given.
+    """Ones on the `k`-th diagonal of an (N, M) matrix, zeros elsewhere; float32 if no `dtype` is given.
 
     Raises ShapeError for negative extents.
     """

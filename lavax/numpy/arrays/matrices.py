@@ -71,7 +71,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Value:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Value:
-    """Ones on and below the `k`-th diagonal of an (n_rows, n_cols) matrix, zeros above; float32 without `dtype`."""
+    """Ones on and below the `k`-th diagonal of an (N, M) matrix, zeros above; float32 without `dtype`."""
     shape = checked_shape("tri", (N, N if M is None else M))
     held = float32 if dtype is None else canonical_dtype(dtype)
     return cast(_below(TensorType(shape, int32), k), held)
@@ -105,7 +105,7 @@ def triu(m: ArrayLike, k: int = 0) -> Value:
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Value:
-    """The powers of the one-axis `x` as columns: from the (n - 1)-th down to 0, or rising.
+    """The powers of the one-axis `x` as columns: from the (N - 1)-th down to 0, or rising.
 
     Raises ShapeError for other ranks.
     """

@@ -41,7 +41,7 @@ def trunc(x: ArrayLike) -> Value:
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Value:
     """The nearest whole number, halves to the even one, elementwise; `decimals` places are kept.
 
-    Integers are unchanged, except for negative `decimals`, which round to tens, hundreds, … Halves are decided by x *
+    Integers are unchanged, except for negative `decimals`, which round to tens, hundreds, … Halves are decided by a *
     10**decimals in the dtype of `a`, or in float32 if that has 16 bits. A number without further places is unchanged.
     """
     refuse_out("round", out)

@@ -93,7 +93,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 
 
 def choose(
-    a: ArrayLike, choices: Sequence[ArrayLike] | Value, out: None = None, mode: Literal['clip', 'wrap'] = "clip"
+    a: ArrayLike, choices: Sequence[ArrayLike] | Value, out: None = None, mode: Literal["clip", "wrap"] = "clip"
 ) -> Value:
     """For each element of the integers `a` the element of the choice with that number; others are clamped or wrapped.
 

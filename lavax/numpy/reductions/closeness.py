@@ -18,7 +18,7 @@ __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Value:
-    """Whether |x - y| <= atol + rtol · |y|, elementwise, as bool; infinities are close to themselves only."""
+    """Whether |a - b| <= atol + rtol · |b|, elementwise, as bool; infinities are close to themselves only."""
     (first, second), _ = together("isclose", a, b, real=True)
     near = less_equal(abs(subtract(first, second)), add(atol, multiply(rtol, abs(second))))
     finite = logical_and(isfinite(first), isfinite(second))

@@ -44,7 +44,7 @@ def _euclid(first: Value, second: Value) -> Value:
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Value:
-    """The greatest common divisor of |x| and |y|, elementwise, of integers: 0 where both are 0.
+    """The greatest common divisor of |x1| and |x2|, elementwise, of integers: 0 where both are 0.
 
     Raises DtypeError for other dtypes.
     """
@@ -53,7 +53,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Value:
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Value:
-    """The least common multiple of |x| and |y|, elementwise, of integers: 0 where one is 0.
+    """The least common multiple of |x1| and |x2|, elementwise, of integers: 0 where one is 0.
 
     Raises DtypeError for other dtypes.
     """

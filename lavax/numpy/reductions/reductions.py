@@ -55,7 +55,7 @@ def _fold_in(dtype: DType, op: str, value: Value, axes: tuple[int, ...], keepdim
     return fold(op, cast(value, dtype), axes, keepdims)
 
 
-def _sum_dtype(x: ArrayLike, dtype: Any, promote_integers: bool) -> Any:
+def _accumulated_dtype(x: ArrayLike, dtype: Any, promote_integers: bool) -> Any:
     return dtype if promote_integers or dtype is not None else as_value(x).dtype
 
 
@@ -85,11 +85,11 @@ def sum(
 ) -> Value:
     """The sum over `axis` (None: all axes), computed in `dtype`.
 
-    `dtype` None is the dtype of `a`, but 32 bits for narrower integers unless `promote_integers` is false, and int32
-    for truth values. The sum is over the elements where `where` is true, plus `initial`.
+    `dtype` None is the dtype of `a`; with `promote_integers` 32 bits for narrower integers, and int32 for truth
+    values. The sum is over the elements where `where` is true, plus `initial`.
     """
     refuse_out("sum", out)
-    dtype = _sum_dtype(a, dtype, promote_integers)
+    dtype = _accumulated_dtype(a, dtype, promote_integers)
     total = _accumulate("sum", among("sum", as_value(a), where, 0), axis, dtype, keepdims)
     return total if initial is None else cast(add(total, initial), total.type.dtype)
 
@@ -109,7 +109,7 @@ def prod(
     The product is over the elements where `where` is true, times `initial`.
     """
     refuse_out("prod", out)
-    dtype = _sum_dtype(a, dtype, promote_integers)
+    dtype = _accumulated_dtype(a, dtype, promote_integers)
     product = _accumulate("prod", among("prod", as_value(a), where, 1), axis, dtype, keepdims)
     return product if initial is None else cast(multiply(product, initial), product.type.dtype)
 

@@ -222,7 +222,7 @@ def setxor1d(
     """
     first, second = (ravel(value) for value in common_dtype([ar1, ar2]))
     ordered, order, is_new = _in_order(concatenate([first, second]))
-    if ordered.size and ordered.type.dtype.is_inexact:  # among equal elements those of `x` come first
+    if ordered.size and ordered.type.dtype.is_inexact:  # among equal elements those of `ar1` come first
         is_new = logical_or(is_new, logical_and(isnan(ordered), _changes(less(order, first.size), False)))
     is_in_both = logical_and(isin(ordered, first), isin(ordered, second))
     return compress(logical_and(is_new, logical_not(is_in_both)), ordered, size=size, fill_value=fill_value)
