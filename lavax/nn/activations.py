@@ -76,10 +76,6 @@ __all__ = [
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-# Beyond them, shares are 0 or 1 to the last place, and what they are multiplied by must not overflow.
-_FAR, _FAR_OF_SILU = 100.0, 1000.0
-
-
 def _rounded_once(function: Callable[..., Value]) -> Callable[..., Value]:
     """`function` of floats; 16-bit floats are computed in float32, and the result is rounded to their dtype."""
 
@@ -115,6 +111,35 @@ def sigmoid(x: ArrayLike) -> Value:
     return apply("logistic", x, name="sigmoid", real=True)
 
 
+def _times_share(
+    far: float, share: Callable[[Value], Value], density: Callable[[Value, Value], Value]
+) -> Callable[[Value], Value]:
+    """x · share(x), with 0 at -inf, for a share that is 0 below -far and 1 above far to the last place.
+
+    `density` is the derivative of the share, by `x` cut off at these ends, which does not overflow, and the share. That
+    of the whole is one factor, of `x` alone, so that the rest of a derivative is a product.
+    """
+
+    @custom_jvp
+    def product(x: Value) -> Value:
+        return multiply(maximum(x, -far), share(x))
+
+    @product.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        (x,) = primals
+        near, part = clip(x, -far, far), share(x)
+        return product(x), multiply(add(part, multiply(near, density(near, part))), tangents[0])
+
+    return product
+
+
+def _variance(share: Value) -> Value:
+    return multiply(share, subtract(1.0, share))
+
+
+_silu = _times_share(1000.0, sigmoid, lambda near, share: _variance(share))
+
+
 @_rounded_once
 def log_sigmoid(x: Value) -> Value:
     """log(sigmoid(x)), exact for small probabilities too."""
@@ -130,22 +155,7 @@ def softplus(x: Value) -> Value:
 @_rounded_once
 def silu(x: Value) -> Value:
     """x · sigmoid(x); 0 at -inf."""
-    return _silu(x)  # type: ignore[no-any-return]
-
-
-@custom_jvp
-def _silu(x: Value) -> Value:
-    return multiply(maximum(x, -_FAR_OF_SILU), sigmoid(x))
-
-
-@_silu.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    """One factor, of `x` alone, so that the rest of a derivative is a product."""
-    (x,) = primals
-    share = sigmoid(x)
-    near = clip(x, -_FAR_OF_SILU, _FAR_OF_SILU)
-    slope = add(share, multiply(near, multiply(share, subtract(1.0, share))))
-    return _silu(x), multiply(slope, tangents[0])
+    return _silu(x)
 
 
 @_rounded_once
@@ -153,6 +163,31 @@ def mish(x: Value) -> Value:
     """x · tanh(log(1 + exp(x))); 0 at -inf. Misra (2019)."""
     return multiply(_finite_below(x), tanh(softplus(x)))
 
+
+_STEEP, _CUBIC = 2 * math.sqrt(2 / math.pi), 0.044715 * 2 * math.sqrt(2 / math.pi)
+_FAR = 100.0
+
+
+def _share_by_tanh(x: Value) -> Value:
+    """sigmoid(2u) = (1 + tanh(u)) / 2, without loss, and without a square that overflows."""
+    near = clip(x, -_FAR, _FAR)
+    return sigmoid(multiply(near, add(_STEEP, multiply(_CUBIC, square(near)))))
+
+
+def _density_by_tanh(near: Value, share: Value) -> Value:
+    return multiply(_variance(share), add(_STEEP, multiply(3 * _CUBIC, square(near))))
+
+
+def _exact_share(x: Value) -> Value:
+    return multiply(0.5, apply("erfc", multiply(-math.sqrt(0.5), x)))
+
+
+def _exact_density(near: Value, share: Value) -> Value:
+    return multiply(1 / math.sqrt(2 * math.pi), exp(multiply(-0.5, square(near))))
+
+
+_gelu_by_tanh = _times_share(_FAR, _share_by_tanh, _density_by_tanh)
+_exact_gelu = _times_share(_FAR, _exact_share, _exact_density)
 
 # jax.nn's and PyTorch's words for gelu's `approximate` -> whether it is.
 _APPROXIMATIONS = {True: True, False: False, "tanh": True, "none": False}
@@ -168,52 +203,7 @@ def gelu(x: Value, approximate: bool | Literal["tanh", "none"] = True) -> Value:
     """
     if approximate not in _APPROXIMATIONS:
         raise ValueError(f"gelu: approximate is True, False, 'tanh' or 'none', got {approximate!r}")
-    return _gelu_by_tanh(x) if _APPROXIMATIONS[approximate] else _exact_gelu(x)  # type: ignore[no-any-return]
-
-
-_STEEP, _CUBIC = 2 * math.sqrt(2 / math.pi), 0.044715 * 2 * math.sqrt(2 / math.pi)
-
-
-def _near(x: Value) -> Value:
-    return clip(x, -_FAR, _FAR)
-
-
-def _share_by_tanh(near: Value) -> Value:
-    """sigmoid(2u) = (1 + tanh(u)) / 2, without loss."""
-    return sigmoid(multiply(near, add(_STEEP, multiply(_CUBIC, square(near)))))
-
-
-@custom_jvp
-def _gelu_by_tanh(x: Value) -> Value:
-    return multiply(maximum(x, -_FAR), _share_by_tanh(_near(x)))
-
-
-@_gelu_by_tanh.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    """As that of `_silu`."""
-    (x,) = primals
-    near = _near(x)
-    share = _share_by_tanh(near)
-    density = multiply(multiply(share, subtract(1.0, share)), add(_STEEP, multiply(3 * _CUBIC, square(near))))
-    return _gelu_by_tanh(x), multiply(add(share, multiply(near, density)), tangents[0])
-
-
-def _exact_share(x: Value) -> Value:
-    return multiply(0.5, apply("erfc", multiply(-math.sqrt(0.5), x)))
-
-
-@custom_jvp
-def _exact_gelu(x: Value) -> Value:
-    return multiply(maximum(x, -_FAR), _exact_share(x))
-
-
-@_exact_gelu.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    """As that of `_silu`."""
-    (x,) = primals
-    near = _near(x)
-    density = multiply(1 / math.sqrt(2 * math.pi), exp(multiply(-0.5, square(near))))
-    return _exact_gelu(x), multiply(add(_exact_share(x), multiply(near, density)), tangents[0])
+    return _gelu_by_tanh(x) if _APPROXIMATIONS[approximate] else _exact_gelu(x)
 
 
 def _finite_below(x: Value) -> Value:
