@@ -19,7 +19,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Value:
 
 
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Value:
-    """The upper triangle R with Rᵀ·R = r_matrixᵀ·r_matrix + w·wᵀ, for an upper triangle [n, n] and a vector [n].
+    """The upper triangle R with Rᴴ·R = r_matrixᴴ·r_matrix + w·wᴴ, for an upper triangle [n, n] and a vector [n].
 
     The signs of its rows are those that leave the diagonal positive. Raises ShapeError for other shapes.
     """

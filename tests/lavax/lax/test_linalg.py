@@ -65,7 +65,7 @@ def test_columns_in_order_of_length() -> None:
     (alone, again) = lx.scipy.linalg.qr(matrix, mode="r", pivoting=True)
     close(np.abs(np.asarray(alone)[:3]), np.abs(np.asarray(r)))
     assert np.array_equal(again, order)
-    check_grads(lambda x: linalg.qr(x, pivoting=True, full_matrices=False)[1], (matrix,), 1, ["rev"])
+    check_grads(lambda x: linalg.qr(x, pivoting=True, full_matrices=False)[1], (matrix,), 1, ["fwd", "rev"])
 
 
 def test_some_singular_values() -> None:
@@ -92,6 +92,13 @@ def test_triangles(left_side: bool, lower: bool, transpose: bool, conjugate: boo
         )
     )
     close(meant @ found if left_side else found @ meant, right)
+
+
+@pytest.mark.parametrize("left_side", [True, False])
+def test_triangles_with_ones_on_their_diagonal(left_side: bool) -> None:
+    meant = np.tril(SQUARE, -1) + np.eye(4, dtype="f")
+    found = np.asarray(linalg.triangular_solve(SQUARE, DEFINITE, left_side=left_side, lower=True, unit_diagonal=True))
+    close(meant @ found if left_side else found @ meant, DEFINITE, 1e-4)
 
 
 def _banded(dl: Any, d: Any, du: Any) -> Any:
@@ -151,6 +158,10 @@ def test_forms_of_few_diagonals(matrix: np.ndarray) -> None:
     assert np.asarray(diagonal).dtype == np.asarray(beside).dtype == np.float32 and scalars.shape == (3,)
     found = scipy.linalg.eigvalsh_tridiagonal(np.asarray(diagonal), np.asarray(beside))
     close(found, np.linalg.eigvalsh(matrix))
+    for lower, triangle in [(True, np.tril(matrix)), (False, np.triu(matrix))]:
+        _, diagonal, beside, _ = linalg.tridiagonal(triangle, lower=lower)
+        found = scipy.linalg.eigvalsh_tridiagonal(np.asarray(diagonal), np.asarray(beside))
+        close(found, np.linalg.eigvalsh(matrix))
 
 
 def test_schur_forms() -> None:
@@ -164,8 +175,12 @@ def test_updated_factors_and_products() -> None:
     factor = np.linalg.cholesky(DEFINITE).T
     close(linalg.cholesky_update(factor, vector), np.linalg.cholesky(DEFINITE + np.outer(vector, vector)).T)
     close(linalg.cholesky(DEFINITE, symmetrize_input=False), factor.T)
-    found = linalg.symmetric_product(SQUARE, DEFINITE, alpha=2.0, beta=0.5, symmetrize_output=True)
-    close(found, 2 * SQUARE @ SQUARE.T + 0.5 * DEFINITE)
+    turned = COMPLEX[0]
+    found = np.asarray(linalg.cholesky_update(np.linalg.cholesky(HERMITIAN).conj().T, turned))
+    close(found.conj().T @ found, HERMITIAN + np.outer(turned, turned.conj()))
+    for given, symmetrize in [(DEFINITE, False), (np.tril(DEFINITE), True)]:
+        found = linalg.symmetric_product(SQUARE, given, alpha=2.0, beta=0.5, symmetrize_output=symmetrize)
+        close(found, 2 * SQUARE @ SQUARE.T + 0.5 * DEFINITE)
     u, h, _, converged = linalg.qdwh(SQUARE)
     close(np.asarray(u) @ np.asarray(h), SQUARE)
     assert bool(converged)
