@@ -133,8 +133,9 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
 
 
 def _schedule_body(body: Graph, pairs: Mapping[int, int], target: Target) -> KernelProgram:
-    """The program of a branch or an iteration. Preparing it may find outputs to be inputs, or each other."""
-    prepared = with_results_once(prepare(body, target))
+    """The program of a branch or an iteration. Preparing it may find outputs to be inputs, or each other, and so may
+    inner loops without what they stack twice."""
+    prepared = with_results_once(without_unread(prepare(body, target)))
     kept = {output: prepared.inputs[position] for output, position in pairs.items()}
     return schedule(with_distinct_outputs(prepared, kept), pairs=pairs, target=target)
 

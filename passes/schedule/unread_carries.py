@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node, topological, with_operands
 from lavax.ir.types import TupleType
+from lavax.passes.schedule.results_once import with_results_once
 
 _Any = TypeVar("_Any")
 
@@ -48,7 +49,6 @@ def without_unread(graph: Graph) -> Graph:
     if all(len(read.node.attrs["body"].outputs) == len(loop.attrs["body"].outputs) for loop, read in reads.items()):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
-    items: dict[tuple[Node, int], Node] = {}
     for node in graph.nodes:
         operands = node.operands
         if node in reads:
@@ -59,13 +59,10 @@ def without_unread(graph: Graph) -> Graph:
             places = reads[operands[0]].results
             if node.attrs["index"] in places:
                 place = places[node.attrs["index"]]
-                loop = found[operands[0]]
-                if (loop, place) not in items:
-                    items[loop, place] = make_node("item", (loop,), {"index": place}, node.type, node.location)
-                found[node] = items[loop, place]
+                found[node] = make_node("item", (found[operands[0]],), {"index": place}, node.type, node.location)
         elif all(operand in found for operand in operands):
             found[node] = with_operands(node, tuple(found[operand] for operand in operands))
-    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+    return with_results_once(graph_of(graph.inputs, [found[output] for output in graph.outputs]))
 
 
 def _reads(graph: Graph) -> dict[Node, _Read]:

@@ -82,3 +82,16 @@ def test_what_is_stacked_twice_has_rows_once() -> None:
     assert "row1" in str(program) and "row2" not in str(program)
     for found, wanted in zip(interpret_kernels(program, X, ROWS), interpret(graph, X, ROWS), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_rows_that_an_inner_loop_stacks_twice_are_two_results_of_the_turn_around_it() -> None:
+    def outer(x: Any, rows: Any) -> Any:
+        def turn(x: Any, row: Any) -> Any:
+            after, (one, other) = lx.scan(lambda c, y: (c[::-1] + y, (c * 2, c * 2)), x + row, rows)
+            return after, (one, other)
+
+        return lx.scan(turn, x, rows)
+
+    graph = prepare(simplify(lx.trace(outer)(X, ROWS)))
+    for found, wanted in zip(interpret_kernels(schedule(graph), X, ROWS), interpret(graph, X, ROWS), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
