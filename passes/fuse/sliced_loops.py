@@ -47,13 +47,13 @@ def rows_of(node: Node) -> int | None:
 
 def sliced_body(node: Node, rows: int) -> SlicedBody | None:
     """The body over so many rows of each carried array; None if a turn needs other rows for that."""
-    body, carries, sequences = node.attrs["body"], node.attrs["carries"], node.attrs["sequences"]
+    body, carries = node.attrs["body"], node.attrs["carries"]
     whole = rows_of(node)
     if whole is None or len(body.nodes) > MOST_NODES:
         return None
     if any(OPERATIONS[inner.op].family == "region" for inner in body.nodes):
         return None
-    cutting = _Cutting(body, carries, carries + sequences, whole, rows)
+    cutting = _Cutting(body, carries, whole, rows)
     found, cut = [], []
     for position, output in enumerate(body.outputs):
         is_cut = bool(output.shape) and output.shape[0] == whole
@@ -87,8 +87,8 @@ def most_turns_of_slices(node: Node) -> int:
 class _Cutting:
     """Values of a body for the rows of a slice, made as they are asked for: recursion is as deep as a body is long."""
 
-    def __init__(self, body: Graph, carries: int, changing: int, whole: int, rows: int) -> None:
-        self.whole, self.rows, self.changing = whole, rows, changing
+    def __init__(self, body: Graph, carries: int, whole: int, rows: int) -> None:
+        self.whole, self.rows = whole, rows
         self.positions = {node: position for position, node in enumerate(body.inputs)}
         self.inputs: dict[Node, tuple[int, bool]] = {}
         self._known: dict[tuple[Node, int | None], Node | None] = {}
@@ -167,16 +167,9 @@ def _broadcast(node: Node, axis: int) -> list[int | None]:
 def _reshape(node: Node, axis: int) -> list[int | None] | None:
     (operand,) = node.operands
     for source, extent in enumerate(operand.shape):
-        if extent == node.shape[axis] and _ahead(operand.shape, source) == _ahead(node.shape, axis):
+        if extent == node.shape[axis] and prod(operand.shape[:source]) == prod(node.shape[:axis]):
             return [source]
     return None
-
-
-def _ahead(shape: tuple[int, ...], axis: int) -> int:
-    size = 1
-    for extent in shape[:axis]:
-        size *= extent
-    return size
 
 
 def _transpose(node: Node, axis: int) -> list[int | None]:

@@ -43,9 +43,14 @@ def filled(*values: int) -> Kernel:
 
 
 def incremented(*steps: int) -> Kernel:
-    """The kernel that reads a number and writes it increased by each of these steps."""
+    """The kernel that reads a number and writes it increased by each of these steps, which may be any integers."""
     source = input_node("a0", COUNTER)
-    return _map_kernel(graph_of((source,), [make_node("add", (source, _number(step))) for step in steps]))
+    return _map_kernel(graph_of((source,), [make_node("add", (source, _number(_wrapped(step)))) for step in steps]))
+
+
+def _wrapped(value: int) -> int:
+    """The integer as 32 bits hold it."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _number(value: int) -> Node:

@@ -46,7 +46,7 @@ class _Read:
 def without_unread(graph: Graph) -> Graph:
     """The graph whose loops carry and stack only what is read, without what was computed for the rest."""
     reads = _reads(graph)
-    if all(len(read.node.attrs["body"].outputs) == len(loop.attrs["body"].outputs) for loop, read in reads.items()):
+    if all(_has_same_size(loop, read.node) for loop, read in reads.items()):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     for node in graph.nodes:
@@ -63,6 +63,11 @@ def without_unread(graph: Graph) -> Graph:
         elif all(operand in found for operand in operands):
             found[node] = with_operands(node, tuple(found[operand] for operand in operands))
     return with_results_once(graph_of(graph.inputs, [found[output] for output in graph.outputs]))
+
+
+def _has_same_size(loop: Node, other: Node) -> bool:
+    bodies = loop.attrs["body"], other.attrs["body"]
+    return len(loop.operands) == len(other.operands) and len(bodies[0].outputs) == len(bodies[1].outputs)
 
 
 def _reads(graph: Graph) -> dict[Node, _Read]:
@@ -93,14 +98,18 @@ def _read(node: Node, results: Collection[int]) -> _Read:
             first = stacked.setdefault(body.outputs[position], position)
             found[position] = found.get(first, len(kept) + len(stacked) - 1)
     places = (*kept, *stacked.values())
-    given = (*kept, *range(carries, len(node.operands)))
-    attrs = dict(node.attrs)
-    attrs["body"] = graph_of(_at(body.inputs, given), _at(body.outputs, places))
+    attrs, outputs = dict(node.attrs), _at(body.outputs, places)
+    read = _inputs_of(body, outputs, len(body.inputs))
     if node.op == "while":
         asked = node.attrs["condition"]
+        read |= _inputs_of(asked, asked.outputs, len(asked.inputs))
+    given = (*kept, *(position for position in range(carries, len(node.operands)) if position in read))
+    attrs["body"] = graph_of(_at(body.inputs, given), outputs)
+    if node.op == "while":
         attrs["condition"] = graph_of(_at(asked.inputs, given), asked.outputs)
     else:
         attrs["carries"] = len(kept)
+        attrs["sequences"] = sum(carries <= position < carries + node.attrs["sequences"] for position in given)
     assert isinstance(node.type, TupleType)
     type = TupleType(node.type.shape, node.type.dtype, _at(node.type.parts, places))
     return _Read(make_node(node.op, _at(node.operands, given), attrs, type, node.location), given, found)

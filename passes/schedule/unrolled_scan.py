@@ -14,7 +14,7 @@ from functools import cached_property
 
 from lavax.ir.graph import Graph, Node, graph_of
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.kernels.commands import Command, Repeat, View, after_barrier
+from lavax.passes.kernels.commands import Command, Repeat, View, after_barrier, steps_of
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.schedule.embedding import (
@@ -73,6 +73,11 @@ class _Body:
     rows: Mapping[int, int]
     stacked: tuple[int, ...]
 
+    def reads(self, position: int) -> bool:
+        """Whether a turn's kernels read an input of the body."""
+        name = self.graph.inputs[position].name
+        return any(name in part for step in steps_of(self.program.steps) for part in step.reads)
+
     def stays(self, position: int) -> bool:
         """Whether a carry has one buffer: it does not change, or the turn writes it in place."""
         name, given = self.program.results[position], self.graph.inputs[position].name
@@ -124,15 +129,20 @@ class _Scan:
     @cached_property
     def counters(self) -> list[str]:
         """The counters of the recorded turns, and that of the turn behind if rows are written one turn ahead."""
-        moves = self.sequences or len(self.flow.types) > self.carries
+        moves = self.slices or self.body.rows or self.body.stacked
         count = self.recorded + bool(self.body.rows) if moves else 0
         return self._numbers([f"{self.prefix}counter{turn}" for turn in range(count)])
 
     @cached_property
+    def slices(self) -> list[int]:
+        """The positions of the sequences that turns read."""
+        return [p for p in range(self.carries, self.carries + self.sequences) if self.body.reads(p)]
+
+    @cached_property
     def counted(self) -> dict[int, list[str]]:
-        """What is counted up, by position: the numbers that the recorded turns read, and the next one."""
-        turns = range(self.recorded + 1)
-        return {p: self._numbers([f"{self.prefix}counted{p}.{turn}" for turn in turns]) for p in self.body.counted}
+        """What is counted up and read, by position: the numbers that the recorded turns read, and the next one."""
+        turns, read = range(self.recorded + 1), [p for p in self.body.counted if self.body.reads(p)]
+        return {p: self._numbers([f"{self.prefix}counted{p}.{turn}" for turn in turns]) for p in read}
 
     @cached_property
     def own(self) -> dict[int, str]:
@@ -156,7 +166,7 @@ class _Scan:
     def _carry(self, position: int, turn: int, left: int) -> str:
         """Where a carry is before a recorded turn, with so many turns left."""
         if position in self.body.counted:
-            return self.counted[position][turn]
+            return self.counted[position][turn] if position in self.counted else self.flow.operands[position]
         if position in self.body.rows and left:
             return self._row(self.body.rows[position], turn)
         return self.other.get(position, self.own[position]) if left % 2 else self.own[position]
@@ -215,21 +225,26 @@ class _Scan:
         return copy_steps(f"{self.prefix}begin", operands, places, [self.flow.types[p] for p in self.own])
 
     def _end(self) -> list[KernelStep]:
-        """What was counted up, if it is a result: it is the number that the next turn would read."""
+        """What was counted up, if it is a result: the number that the next turn would read, or all steps together."""
         used = [position for position in self.counted if position in self.flow.results]
         sources = [self.counted[position][self.last] for position in used]
         results = [self.flow.results[position] for position in used]
-        return copy_steps(f"{self.prefix}end", sources, results, [COUNTER] * len(used))
+        steps = copy_steps(f"{self.prefix}end", sources, results, [COUNTER] * len(used))
+        for position, by in self.body.counted.items():
+            if position in self.flow.results and position not in self.counted:
+                given, result = self.flow.operands[position], self.flow.results[position]
+                steps.append(step_of(f"{self.prefix}end{position}", incremented(by * self.length), [given], [result]))
+        return steps
 
     def _turn(self, turn: int, left: int, name: str) -> tuple[Command, ...]:
         """A recorded turn of that name, with so many turns left, itself counted."""
         body, flow = self.body, self.flow
-        given = [self._carry(position, turn, left) for position in range(self.carries)]
-        for position in range(self.carries, self.carries + self.sequences):
-            nbytes = body.graph.inputs[position].type.nbytes
-            given.append(self._view(flow.operands[position], f"slice{position - self.carries}", turn, nbytes))
-        given += flow.operands[self.carries + self.sequences :]
-        bound = dict(zip((node.name for node in body.graph.inputs), given, strict=True))
+        inputs, given = body.graph.inputs, dict(enumerate(flow.operands))
+        given |= {position: self._carry(position, turn, left) for position in range(self.carries)}
+        for position in self.slices:
+            slice, nbytes = f"slice{position - self.carries}", inputs[position].type.nbytes
+            given[position] = self._view(flow.operands[position], slice, turn, nbytes)
+        bound = {inputs[position].name: buffer for position, buffer in given.items()}
         written = [self._written(position, turn, left) for position in range(self.carries)]
         written += [self._row(position, turn) for position in body.stacked]
         bound |= {n: at for n, at in zip(body.program.results, written, strict=True) if n not in bound}
@@ -239,7 +254,7 @@ class _Scan:
     def _written(self, position: int, turn: int, left: int) -> str:
         """Where a recorded turn leaves a carry."""
         if position in self.body.counted:
-            return self.counted[position][turn]
+            return self._carry(position, turn, left)
         if position in self.body.rows:
             return self._row(self.body.rows[position], turn + 1) if left > 1 else self.own[position]
         return self._carry(position, turn, left - 1)

@@ -39,12 +39,9 @@ def _target(profile: DeviceProfile | None) -> Target:
 
 
 def _has_turns(program: KernelProgram) -> bool:
-    """Whether its buffers may be written again, or for nobody: by a loop, whose turns may also be steps one after the
-    other, and whose counters begin even if its turns have no steps."""
+    """Whether its buffers may be written again: by a loop, whose turns may also be steps one after the other."""
     flat = all(isinstance(step, KernelStep) for step in program.steps)
-    return not flat or any(
-        ".last" in step.name or step.name.endswith(".start") for step in steps_of(program.steps)
-    )
+    return not flat or any(".last" in step.name for step in steps_of(program.steps))
 
 
 def _kernels(graph: Graph, arrays: Arrays, profile: DeviceProfile | None = None) -> list[np.ndarray]:

@@ -35,7 +35,7 @@ from lavax.passes.build.builder import (
     zeros,
 )
 from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
-from lavax.passes.prepare.decompose.new_rows import read_before_writing
+from lavax.passes.prepare.decompose.unwritten_rows import read_before_writing
 from lavax.passes.target.target import Target
 
 

@@ -16,7 +16,7 @@ from lavax.ir import Graph, interpret
 from lavax.ir.graph import graph_of
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.prepare.decompose.new_rows import read_before_writing
+from lavax.passes.prepare.decompose.unwritten_rows import read_before_writing
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
