@@ -15,7 +15,7 @@ from lavax.linalg.complex_matrices import (
     singular_values,
     with_positive_diagonal,
 )
-from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, symmetric_part, unit_matrices
+from lavax.linalg.matrices import Parts, chosen_part, is_empty, matrices, square_matrices, symmetric_part, unit_matrices
 from lavax.numpy._core.operands import ArrayLike, own
 from lavax.numpy.arrays.complex_parts import real
 from lavax.numpy.arrays.creation import zeros
@@ -176,7 +176,7 @@ def svd(
     `subset_by_index` with full matrices that have more vectors. Complex matrices are decomposed on the host, by NumPy.
     """
     if subset_by_index is not None:
-        return _some_of_svd(a, full_matrices, compute_uv, hermitian, slice(*subset_by_index))
+        return _some_of_svd(a, full_matrices, compute_uv, hermitian, chosen_part("svd", subset_by_index))
     if hermitian:
         return _svd_of_hermitian(a, compute_uv)
     if not compute_uv:

@@ -74,3 +74,10 @@ class Parts:
     @property
     def packed(self) -> Value:
         return self._packed
+
+
+def chosen_part(name: str, subset_by_index: Any) -> slice:
+    """The part [start, end) of values. Raises TypeError for anything but two whole numbers."""
+    if not isinstance(subset_by_index, (tuple, list)) or list(map(type, subset_by_index)) != [int, int]:
+        raise TypeError(f"{name}: subset_by_index must be (start, end), two whole numbers, got {subset_by_index!r}")
+    return slice(*subset_by_index)

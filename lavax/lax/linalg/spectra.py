@@ -8,7 +8,7 @@ import lavax.numpy as lnp
 from lavax import linalg
 from lavax.lax.linalg.choices import EighImplementation, EigImplementation, SvdAlgorithm
 from lavax.linalg.complex_matrices import adjoint
-from lavax.linalg.matrices import square_matrices
+from lavax.linalg.matrices import chosen_part, square_matrices
 from lavax.numpy._core.operands import ArrayLike
 from lavax.scipy.linalg import decompositions, matrix_functions
 from lavax.tracer.values.value import Value
@@ -29,7 +29,7 @@ def eigh(
     changes nothing.
     """
     found = linalg.eigh(x, None if symmetrize_input else "L" if lower else "U")
-    chosen = slice(None) if subset_by_index is None else slice(*subset_by_index)
+    chosen = slice(None) if subset_by_index is None else chosen_part("eigh", subset_by_index)
     return found.eigenvectors[..., chosen], found.eigenvalues[..., chosen]
 
 

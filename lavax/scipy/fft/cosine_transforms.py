@@ -73,7 +73,7 @@ class _Call:
         if self.kind not in INVERSE or self.norm not in _NORMS:
             raise ValueError(
                 f"{self.name}: type must be 1, 2, 3 or 4, and norm None, 'backward', 'ortho' or 'forward', got "
-                f"{self.kind} and {self.norm!r}"
+                f"{self.kind!r} and {self.norm!r}"
             )
         value = _as_wide(x)
         lengths, chosen = lengths_and_axes(self.name, value.type, s, axes)

@@ -75,6 +75,10 @@ def test_some_singular_values() -> None:
     close(linalg.svd(TALL, compute_uv=False, subset_by_index=(1, 3)), whole[1][1:])
     with pytest.raises(ValueError, match="subset_by_index"):
         linalg.svd(TALL, subset_by_index=(0, 1))
+    with pytest.raises(TypeError, match="svd: subset_by_index must be"):
+        linalg.svd(TALL, full_matrices=False, subset_by_index=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="eigh: subset_by_index must be"):
+        linalg.eigh(DEFINITE, subset_by_index=(1,))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("left_side", [True, False])
