@@ -8,17 +8,18 @@ put together again (a reshape and its inverse, say) comes out as it went in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import count
-from math import gcd, inf
-from typing import Any, Generic, TypeVar
+from math import gcd
+from typing import TypeVar
 
+from lavax.base.kept import kept
 from lavax.base.often_made import often_made
 from lavax.ir.graph import Node
 
-_Kept = TypeVar("_Kept")
 _Asked = TypeVar("_Asked")
+_Found = TypeVar("_Found")
 # A loop variable's name, its least and its greatest value.
 Range = tuple[str, int, int]
 
@@ -26,19 +27,6 @@ Range = tuple[str, int, int]
 _LOOKUP = "@"
 # Shaders compute indices as 32-bit integers.
 _INT_LIMIT = 1 << 31
-
-
-class kept(Generic[_Kept]):  # noqa: N801  # used as a decorator
-    """A property that is computed once. functools.cached_property takes a lock at that before Python 3.12, which
-    costs more than most of these do."""
-
-    def __init__(self, compute: Callable[[Any], _Kept]) -> None:
-        self._compute = compute
-        self._name = compute.__name__
-
-    def __get__(self, instance: Any, owner: type) -> _Kept:
-        value = instance.__dict__[self._name] = self._compute(instance)
-        return value
 
 
 @often_made()
@@ -366,7 +354,7 @@ def _number_of(key: str, ranges: frozenset[Range]) -> int:
     return _entered(_NUMBERS, (key, ranges), next(_new_numbers)) if found is None else found
 
 
-def _entered(table: dict[_Asked, _Kept], asked: _Asked, found: _Kept) -> _Kept:
+def _entered(table: dict[_Asked, _Found], asked: _Asked, found: _Found) -> _Found:
     if len(table) >= _MOST_ENTRIES:
         table.clear()
     return table.setdefault(asked, found)
@@ -508,25 +496,6 @@ def _substitute_atom(atom: Atom, values: Mapping[str, Index]) -> Index:
         case Lookup(array=array, coordinates=coordinates, high=high):
             return lookup(array, tuple(substitute(c, values) for c in coordinates), high + 1)
     raise TypeError(f"unknown atom {atom!r}")
-
-
-def evaluate(index: Index, values: Mapping[str, int]) -> int | float:
-    """The number an Index without lookups stands for; NaN-free, for tests."""
-    total: int | float = index.constant
-    for atom, coefficient in index.terms:
-        match atom:
-            case Variable(name=name):
-                part: int | float = values[name]
-            case Quotient(dividend=dividend, divisor=divisor):
-                part = evaluate(dividend, values) // divisor
-            case Remainder(dividend=dividend, divisor=divisor):
-                part = evaluate(dividend, values) % divisor
-            case Clamped(index=inner, low=low, high=high):
-                part = min(max(evaluate(inner, values), low), high)
-            case _:
-                part = inf
-        total += coefficient * part
-    return total
 
 
 def grows_by_one(index: Index, name: str) -> bool:

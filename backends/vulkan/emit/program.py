@@ -19,6 +19,7 @@ from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descri
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
 from lavax.backends.vulkan.emit.map.kernel import emit_map
 from lavax.backends.vulkan.emit.map.merged import emit_merged
+from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row
 from lavax.backends.vulkan.emit.routines import emit_routine
 from lavax.backends.vulkan.emit.same_shader import Part, by_division, by_table
@@ -51,9 +52,7 @@ from lavax.backends.vulkan.plan.plan import (
     Work,
 )
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.base.errors import DtypeError
 from lavax.ir.graph import Node
-from lavax.ir.types import DType, float64, int64, uint64
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.accesses import array_in_place
 from lavax.passes.kernels.commands import Guard, Guarded, steps_of
@@ -74,12 +73,6 @@ _EMITTERS: dict[str, Callable[..., Launch]] = {
 _EMITTERS_IN_LOOPS = _EMITTERS | {"contract": emit_contract_in_loop, "loop": emit_lane_loop_in_loop}
 # Chooses one of a kernel's `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]
-# For each dtype that not every device has: whether a device has it, Vulkan's name of the feature, and a substitute.
-_FEATURES: dict[DType, tuple[Callable[[DeviceProfile], bool], str, str]] = {
-    float64: (lambda profile: profile.float64, "shaderFloat64", "float32"),
-    int64: (lambda profile: profile.int64, "shaderInt64", "int32"),
-    uint64: (lambda profile: profile.int64, "shaderInt64", "uint32"),
-}
 
 
 def by_sizes(kernel: Kernel) -> None:
@@ -291,7 +284,7 @@ class _Emission:
 
     def _within(self, step: KernelStep, number: int) -> Launch:
         """The launch of a step's kernel as part of a workgroup's loop, which reads by address."""
-        _refuse_missing(step, self.profile)
+        refuse_missing(step, self.profile)
         kernel, names = step.kernels[number], (*step.reads[number], *step.writes[number])
         places = [self._place(name) for name in names]
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
@@ -325,7 +318,7 @@ class _Emission:
             for kernel, reads, writes in zip(step.kernels, step.reads, step.writes, strict=True)
         ]
         if not (self.profile.float64 and self.profile.int64):
-            _refuse_missing(step, self.profile)
+            refuse_missing(step, self.profile)
         if len(parts) > 1 and not moves(step, self.program.views):
             if is_merged(step):
                 yield from self._merged(step, parts)
@@ -512,14 +505,3 @@ class _Emission:
         if shader not in self._suited_shaders:
             self._suited_shaders[shader] = suited(shader, self.profile)
         return self._suited_shaders[shader]
-
-
-def _refuse_missing(step: KernelStep, profile: DeviceProfile) -> None:
-    """Raises DtypeError if a kernel computes in a dtype that the device lacks."""
-    for kernel in step.kernels:
-        for node in (*kernel.graph.inputs, *kernel.graph.nodes):
-            if node.dtype not in _FEATURES:
-                continue
-            exists, member, instead = _FEATURES[node.dtype]
-            if not exists(profile):
-                raise DtypeError(f"{profile.name} has no {np.dtype(node.dtype.numpy)} ({member}): use {instead}")

@@ -15,14 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, WORD_BYTES, element_types
+from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.given import ConstantTexts
+from lavax.backends.vulkan.glsl.memory import Memory
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.base.often_made import often_made
 from lavax.ir.graph import INPUT, Node
-from lavax.ir.types import DType, uint32
+from lavax.ir.types import DType
 from lavax.passes.kernels.index import (
     Atom,
     Clamped,
@@ -50,11 +51,6 @@ from lavax.passes.kernels.runs import one_read
 
 LANE = variable("lane", VECTOR)
 _LANE = "lane"
-# Conversions of vectors of four 32-bit elements from words and to words.
-_FROM_WORDS = {"vec4": "uintBitsToFloat", "ivec4": "ivec4", "uvec4": "uvec4"}
-_TO_WORDS = {"vec4": "floatBitsToUint", "ivec4": "uvec4", "uvec4": "uvec4"}
-# Conversions of an element from a word.
-_FROM_WORD = {"float": "uintBitsToFloat", "int": "int", "uint": "uint"}
 
 
 @often_made(eq=True)
@@ -95,13 +91,9 @@ class Body:
     def __init__(self, addresses: dict[Node, str], parameters: Parameters) -> None:
         self.addresses = addresses
         self.unaligned: set[Node] = set()  # arrays that may not begin at a multiple of 16 bytes
-        self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
-        self.paired = False  # whether two words of 64 bits are faster than four of 32
         self.takes_pairs = False  # whether two vectors of narrow elements are one load
-        # The arrays that are seen through descriptors: by address, the numbers in their names.
-        self.read_descriptors: dict[str, int] = {}
-        self.write_descriptors: dict[str, int] = {}
         self.parameters, self.uses = parameters, parameters.uses
+        self.memory = Memory(self.uses)
         self.constants = ConstantTexts(parameters)
         self.scopes = [Scope(frozenset())]
         self.pinned = 0  # values are written in this block or one inside it, whatever they depend on
@@ -400,20 +392,20 @@ class Body:
         position = inside(position, node.type.size)
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
-            return GlslValue(self.loaded(node.dtype, address, self.index(position)), 1)
+            return GlslValue(self.memory.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {_LANE: constant(0)})
         if self._is_aligned(node, position):
             half = self._half_of_pair(node, base)
             if half is not None:
                 return self._as_read(half, VECTOR, node.dtype)
             aligned = self.index(quotient_exact(base, VECTOR))
-            return self._as_read(self.four(node.dtype, address, aligned), VECTOR, node.dtype)
-        if lane_step(position) == 1 and node.dtype.bits not in self.packed:
-            return self._as_read(self._unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
+            return self._as_read(self.memory.four(node.dtype, address, aligned), VECTOR, node.dtype)
+        if lane_step(position) == 1 and node.dtype.bits not in self.memory.packed:
+            return self._as_read(self.memory.unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
         if node.dtype.storage.itemsize < 4:  # GLSL builds no such vectors from scalars
-            parts = (self.loaded(node.dtype, address, text) for text in self._components(position))
+            parts = (self.memory.loaded(node.dtype, address, text) for text in self._components(position))
             return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(parts)})", VECTOR)
-        loads = (self._read(node.dtype, address, text) for text in self._components(position))
+        loads = (self.memory.read(node.dtype, address, text) for text in self._components(position))
         vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
 
@@ -437,140 +429,24 @@ class Body:
         base = substitute(position, {_LANE: constant(0)})
         return lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned
 
-    def element(self, dtype: DType, address: str, position: str) -> str:
-        """An array's element as memory holds it; may be assigned to."""
-        is_paired = self.paired and dtype.storage.itemsize >= WORD_BYTES
-        own = f" + {self.uses.access('low_bits')}({address})" if is_paired else ""
-        return f"{self.uses.reference(dtype.name)}({address}).data[{position}{own}]"
-
-    def _read(self, dtype: DType, address: str, position: str) -> str:
-        """An array's element as memory holds it."""
-        number = self.read_descriptors.get(address)
-        if number is None:
-            return self.element(dtype, address, position)
-        texels = self.uses.descriptor("elements", number)
-        if dtype.name == "f64":
-            return f"{self.uses.access('fetch_double')}({texels}, 4 * w{number} + 2 * ({position}))"
-        return f"{_FROM_WORD[element_types(dtype.name)[0]]}(texelFetch({texels}, 4 * w{number} + {position}).x)"
-
-    def loaded(self, dtype: DType, address: str, position: str) -> str:
-        """The element at a position of an array in memory."""
-        if dtype.bits not in self.packed:
-            return self.as_read(self._read(dtype, address, position), 1, dtype)
-        self.uses.access("packed")
-        words = f"read_packed({self.element_address(dtype, address, position)}, {dtype.bits}u)"
-        if dtype.is_float:
-            return f"{self.uses.function(f'lx_{dtype.name}_from_bits')}({words})"
-        return f"bitfieldExtract(int({words}), 0, {dtype.bits})" if dtype.kind == "int" else words
-
-    def stored(self, dtype: DType, address: str, position: str, text: str, is_held: bool = False) -> str:
-        """The statement that writes an element of an array in memory; `is_held` if the dtype holds it exactly."""
-        if dtype.bits not in self.packed:
-            return f"{self.element(dtype, address, position)} = {self.as_stored(text, 1, dtype, is_held)};"
-        self.uses.access("packed")
-        convert = self.uses.function(_to_bits(dtype, is_held)) if dtype.is_float else "uint"
-        words = f"{convert}({text})"
-        return f"write_packed({self.element_address(dtype, address, position)}, {dtype.bits}u, {words});"
-
-    def four(self, dtype: DType, address: str, position: str) -> str:
-        """Four aligned elements, as memory holds them."""
-        number = self.read_descriptors.get(address)
-        if number is not None and dtype.name == "f64":
-            fetch = self.uses.access("fetch_four_doubles")
-            return f"{fetch}({self.uses.descriptor('vectors', number)}, w{number} + 2 * ({position}))"
-        if number is not None:
-            texel = f"texelFetch({self.uses.descriptor('vectors', number)}, w{number} + {position})"
-            return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
-        narrow = NARROW_VECTORS.get(dtype.storage.itemsize)
-        if narrow is not None:
-            elements = self.uses.access(narrow.signed if dtype.kind == "int" else narrow.elements)
-            return f"{elements}({self.uses.reference('u32', narrow.suffix)}({address}).data[{position}])"
-        if not self._is_paired(dtype):
-            return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}]"
-        words = f"{self.uses.access('read_four')}({address}, {position})"
-        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
-
-    def _unaligned_four(self, dtype: DType, address: str, position: str) -> str:
-        """Four elements from any position, as memory holds them."""
-        number = self.read_descriptors.get(address)
-        if number is not None:
-            if dtype.name == "f64":
-                parts = (self._read(dtype, address, f"{position} + {lane}") for lane in range(VECTOR))
-                return f"dvec4({', '.join(parts)})"
-            fetch, elements = self.uses.access("fetch_four"), self.uses.descriptor("elements", number)
-            texels = f"{fetch}({elements}, 4 * w{number} + {position})"
-            return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texels})"
-        if not self._is_paired(dtype):
-            return f"{self.uses.reference(dtype.name, 'x4u')}({self.element_address(dtype, address, position)}).data[0]"
-        words = f"{self.uses.access('read_unaligned_four')}({address}, {position})"
-        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
-
-    def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
-        """The statement that writes four aligned elements, given as memory holds them."""
-        number = self.write_descriptors.get(address)
-        if number is not None and dtype.name == "f64":
-            words, at = self.uses.access("words_of_doubles"), f"w{number} + 2 * ({position})"
-            stores = self.uses.descriptor("stores", number)
-            halves = ((f"{at} + {half}", f"{words}({text}.{sides})") for half, sides in enumerate(("xy", "zw")))
-            return " ".join(f"{stores}.data[{place}] = {value};" for place, value in halves)
-        if number is not None:
-            words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
-            return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {words};"
-        narrow = NARROW_VECTORS.get(dtype.storage.itemsize)
-        if narrow is not None:
-            words = f"{self.uses.access(narrow.words)}({text})"
-            return f"{self.uses.reference('u32', narrow.suffix)}({address}).data[{position}] = {words};"
-        if not self._is_paired(dtype):
-            return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
-        write = self.uses.access("write_four")
-        return f"{write}({address}, {position}, {_TO_WORDS[element_types(dtype.name)[1]]}({text}));"
-
-    def _is_paired(self, dtype: DType) -> bool:
-        return self.paired and element_types(dtype.name)[1] in _FROM_WORDS
-
     def _as_read(self, text: str, width: int, dtype: DType) -> GlslValue:
-        return GlslValue(self.as_read(text, width, dtype), width)
-
-    def element_address(self, dtype: DType, address: str, position: str) -> str:
-        """The address of the element at a position of an array."""
-        return f"{self.uses.access('behind')}({address}, {position}, {dtype.storage.itemsize}u)"
-
-    def as_read(self, text: str, width: int, dtype: DType) -> str:
-        """An element of memory in the type that shaders compute in."""
-        if dtype.kind == "bool":
-            return f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))"
-        if dtype.bits >= 32:
-            return text
-        words = f"{type_name(dtype if dtype.is_integer else uint32, width)}({text})"
-        return f"{self.uses.function(f'lx_{dtype.name}_from_bits')}({words})" if dtype.is_float else words
-
-    def as_stored(self, text: str, width: int, dtype: DType, is_held: bool = False) -> str:
-        """The inverse of `as_read`; `is_held` if the dtype holds the element exactly: it is not rounded again."""
-        if dtype.bits >= 32:
-            return text
-        words = f"{self.uses.function(_to_bits(dtype, is_held))}({text})" if dtype.is_float else text
-        return f"uvec4({words})" if width == VECTOR else f"{element_types(dtype.name)[0]}({words})"
+        return GlslValue(self.memory.as_read(text, width, dtype), width)
 
     def store(self, node: Node, at: Coordinates, value: GlslValue, address: str) -> None:
         """Writes a value to the node's array in memory, inside it in any case."""
         position, is_held = inside(self.real(flatten(at, node.shape)), node.type.size), node.op == "cast"
         if _LANE not in position.variables:
-            self.line(self.stored(node.dtype, address, self.index(position), value.text, is_held))
+            self.line(self.memory.stored(node.dtype, address, self.index(position), value.text, is_held))
             return
         if self._is_aligned(node, position):
             base = substitute(position, {_LANE: constant(0)})
-            wide = self.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype, is_held)
-            self.line(self.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
+            wide = self.memory.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype, is_held)
+            self.line(self.memory.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
         name = self.name()
         self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")
         for component, text in zip(COMPONENTS, self._components(position), strict=True):
-            self.line(self.stored(node.dtype, address, text, f"{name}.{component}", is_held))
-
-
-def _to_bits(dtype: DType, is_held: bool) -> str:
-    """The function that gives an element's bits."""
-    return f"lx_{dtype.name}_held_to_bits" if is_held else f"lx_{dtype.name}_to_bits"
+            self.line(self.memory.stored(node.dtype, address, text, f"{name}.{component}", is_held))
 
 
 def widen(text: str, width: int, wanted: int, vector: str) -> str:

@@ -76,7 +76,7 @@ def open_body_of(kind: type[_BodyKind], kernel: Kernel, lifted: bool) -> tuple[_
     outputs = {node: f"p{len(inputs) + number}" for number, node in enumerate(kernel.graph.outputs)}
     body = kind(inputs, Parameters(len(arrays) + counters + len(kernel.by_descriptor), lifted))
     body.parameters.declarations = body.scopes[0].lines
-    body.packed, body.paired = kernel.packed, kernel.paired
+    body.memory.packed, body.memory.paired = kernel.packed, kernel.paired
     body.constants.given = kernel.given
     body.unaligned = {
         node for node, strides in kernel.moving.items() if any(stride % _VECTOR_BYTES for stride in strides)
@@ -92,7 +92,7 @@ def open_body_of(kind: type[_BodyKind], kernel: Kernel, lifted: bool) -> tuple[_
         body.line(f"uint64_t p{number} = {address};")
     for slot, number in enumerate(kernel.by_descriptor, counter):
         body.line(f"int w{number} = int(table.address[{word(slot, body.uses)}]);")
-        (body.read_descriptors if number < len(inputs) else body.write_descriptors)[f"p{number}"] = number
+        (body.memory.read_descriptors if number < len(inputs) else body.memory.write_descriptors)[f"p{number}"] = number
     return body, outputs
 
 

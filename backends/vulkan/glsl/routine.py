@@ -65,7 +65,7 @@ class RoutineShader:
         else:
             note("clamped")
             text = f"clamp({position}, 0, {self.body.parameters.integer(size)} - 1)"
-        return self.body.element(self.node.dtype, self.target, text)
+        return self.body.memory.element(self.node.dtype, self.target, text)
 
     def close(self, invocations: int, subgroup: bool = False) -> Launch:
         lanes = self.local if subgroup else None

@@ -19,7 +19,6 @@ from lavax.passes.kernels.index import (
     add,
     clamp,
     constant,
-    evaluate,
     flatten,
     linear,
     lookup,
@@ -31,6 +30,7 @@ from lavax.passes.kernels.index import (
     unflatten,
     variable,
 )
+from tests.passes.kernels.index_numbers import evaluate
 
 EXTENTS = {"a": 3, "b": 4, "c": 6, "d": 1}
 POINTS = [dict(zip(EXTENTS, point, strict=True)) for point in product(*map(range, EXTENTS.values()))]

@@ -9,9 +9,10 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.ir import Graph, parse
-from lavax.passes.kernels.index import evaluate, variable
+from lavax.passes.kernels.index import variable
 from lavax.passes.kernels.reads import Coordinates
 from lavax.passes.kernels.runs import Run, one_read, place_in
+from tests.passes.kernels.index_numbers import evaluate
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(5, 16)).astype(np.float32)
@@ -21,7 +22,7 @@ def _whole(runs: list[Run]) -> list[int]:
     return [run.first + run.step * k for run in runs for k in range(run.count)]
 
 
-def _places(runs: list[Run], extent: int) -> list[float]:
+def _places(runs: list[Run], extent: int) -> list[int]:
     count = sum(run.count for run in runs)
     place = place_in(runs, variable("i", count), extent)
     assert place.low >= 0 and place.high < extent

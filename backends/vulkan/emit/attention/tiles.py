@@ -239,11 +239,11 @@ class Tiles(ABC):
         position = flatten((*self.batch, row, *along), node.shape)
         base = substitute(position, {"lane": constant(0)})
         if "lane" not in position.variables:
-            return self.body.element(node.dtype, address, self.body.index(base))
+            return self.body.memory.element(node.dtype, address, self.body.index(base))
         if is_multiple(base, VECTOR) and node not in self.body.unaligned:
             vectors = self.body.uses.reference("f32", "x4")
             return f"{vectors}({address}).data[{self.body.index(quotient_exact(base, VECTOR))}]"
-        place = self.body.element_address(node.dtype, address, self.body.index(base))
+        place = self.body.memory.element_address(node.dtype, address, self.body.index(base))
         return f"{self.body.uses.reference('f32', 'x4u')}({place}).data[0]"
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.body import LANE, Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
-from lavax.passes.kernels.index import Index, add, clamp, kept, linear, quotient
+from lavax.base.kept import kept
+from lavax.passes.kernels.index import Index, add, clamp, linear, quotient
 
 # A lane of a vector, or None for the whole vector, and the condition under which the tile owns it; "" for always.
 Guard = tuple[int | None, str]

@@ -29,7 +29,7 @@ def read_neighbours(routine: RoutineShader, operand: Node, position: Index) -> s
 def write_number(routine: RoutineShader, position: Index, number: Number) -> None:
     """Writes both parts at once through a descriptor, or else one by one."""
     body, parts = routine.body, (number.real, number.imaginary)
-    slot = body.write_descriptors.get(routine.target)
+    slot = body.memory.write_descriptors.get(routine.target)
     if slot is None:
         for side, text in enumerate(parts):
             body.line(f"{routine.element(linear([(position, 2)], side))} = {text};")

@@ -74,7 +74,7 @@ class _Registers:
         for number in range(0, fours, VECTOR):
             place = self.body.index(quotient_exact(_behind(first, number), VECTOR))
             text = f"{type_name(self.node.dtype, VECTOR)}({', '.join(texts[number : number + VECTOR])})"
-            self.line(self.body.stored_four(self.node.dtype, self.routine.target, place, text))
+            self.line(self.body.memory.stored_four(self.node.dtype, self.routine.target, place, text))
         for number in range(fours, len(texts)):
             self.line(f"{self.routine.element(_behind(first, number))} = {texts[number]};")
 

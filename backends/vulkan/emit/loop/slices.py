@@ -197,7 +197,7 @@ class _Slices:
             is_cut = self.sliced.cut[number]
             with body.block("" if is_cut else f"if ({_SLICE} == 0)"), self._elements(size):
                 index = body.index(self._of_slice(size, is_cut))
-                body.line(body.stored(node.dtype, self.results[number], index, f"{name}[{at}e]"))
+                body.line(body.memory.stored(node.dtype, self.results[number], index, f"{name}[{at}e]"))
 
     # -- kernels ------------------------------------------------------------------------------------------------------
 

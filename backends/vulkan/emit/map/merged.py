@@ -39,7 +39,7 @@ def emit_merged(kernels: Sequence[Kernel], slots: Sequence[Sequence[int]], profi
     body = _open(len(slots[0]), local)
     inputs = {node: f"p{number}" for number, node in enumerate(kernel.graph.inputs)}
     body.addresses.update(inputs)
-    body.packed, body.paired = profile.packed, profile.paired
+    body.memory.packed, body.memory.paired = profile.packed, profile.paired
     element = variable("i", MERGED_MAPS.most_elements // VECTOR)
     values = {"o0": linear([(element, VECTOR), (LANE, 1)])}
     coordinates = {output: placed(kernel.coordinates[output], values) for output in kernel.graph.outputs}
@@ -120,5 +120,5 @@ def _store_tail(body: Body, output: Node, text: str, address: str) -> None:
     name = body.name()
     body.line(f"{type_name(output.dtype, VECTOR)} {name} = {text};")
     for lane, component in enumerate(COMPONENTS[:-1]):
-        stored = body.stored(output.dtype, address, f"{VECTOR} * i + {lane}", f"{name}.{component}")
+        stored = body.memory.stored(output.dtype, address, f"{VECTOR} * i + {lane}", f"{name}.{component}")
         body.line(f"if ({VECTOR} * i + {lane} < size) {stored}")

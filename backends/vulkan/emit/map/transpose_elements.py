@@ -83,7 +83,7 @@ class ElementTileEmitter(TransposeTileEmitter):
         for number, (node, position) in enumerate(self.transposition.staged):
             for step in _STEPS:
                 real = substitute(position, self._at("read_along", f"row{step}"))
-                loaded = body.loaded(node.dtype, body.addresses[node], body.index(real))
+                loaded = body.memory.loaded(node.dtype, body.addresses[node], body.index(real))
                 name = body.declare(body.scopes[0], type_name(node.dtype, 1), loaded)
                 stores.append(f"square{number}[(y + {step * _ROWS}) * {_SIDE + 1} + x] = {name};")
         for store in stores:

@@ -121,12 +121,12 @@ class ScatterEmitter:
             f"{position[axis]} >= 0 && {position[axis]} < {self.integer(shape[axis])}" for axis in self.lines.along
         ]
         dtype, join = self.scatter.dtype, JOINS[self.scatter.op.removeprefix("scatter_")]
-        joined = join(body.loaded(dtype, self.target, "target"), update, dtype, body.uses)
+        joined = join(body.memory.loaded(dtype, self.target, "target"), update, dtype, body.uses)
         place = "target"
-        if body.paired:  # these drivers read and write faster by an index each (glsl/accesses.py says why)
+        if body.memory.paired:  # these drivers read and write faster by an index each (glsl/accesses.py says why)
             body.line(f"int place = target + {body.uses.access('low_bits')}({self.target});")
             place = "place"
-        body.line(f"if ({' && '.join(inside) or 'true'}) {body.stored(dtype, self.target, place, joined)}")
+        body.line(f"if ({' && '.join(inside) or 'true'}) {body.memory.stored(dtype, self.target, place, joined)}")
 
 
 def _placed(rank: int, values: dict[int, Index]) -> Coordinates:

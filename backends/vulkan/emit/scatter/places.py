@@ -55,7 +55,7 @@ class _Places:
         places, updates = self._read(self.places, index), self._read(self.updates, index)
         atomic = _ATOMICS[self.routine.node.attrs["join"]]
         for place, update in zip(places, updates, strict=True):
-            element = self.body.element(self.array.dtype, self.routine.target, f"part * extent + {place}")
+            element = self.body.memory.element(self.array.dtype, self.routine.target, f"part * extent + {place}")
             self.body.line(f"if ({place} >= 0 && {place} < extent) {atomic}({element}, {update});")
 
     def _read(self, operand: Node, index: Index) -> list[str]:

@@ -38,7 +38,7 @@ class _Rows:
         self.lanes = profile.subgroup_size
         self.routine: RoutineShader = open_routine(kernel, profile, lifted, self.lanes)
         self.body = self.routine.body
-        self.body.write_descriptors.pop(self.routine.target, None)  # what is read by address is written so, too
+        self.body.memory.write_descriptors.pop(self.routine.target, None)  # what is read by address is written so, too
         self.array, self.updates, self.places = self.routine.operands
         self.count, self.extent = self.updates.shape
         self.width = VECTOR if not lifted and self.extent % VECTOR == 0 else 1
@@ -91,8 +91,8 @@ class _Rows:
     def _joined(self, row: Index, cell: Index, update: str) -> str:
         body, node = self.body, self.routine.node
         position = f"{body.index(linear([(row, self.cells), (cell, 1)]))} + spare"
-        read = body.loaded if self.width == 1 else body.four
-        held = body.as_read(read(node.dtype, self.routine.target, position), self.width, node.dtype)
+        read = body.memory.loaded if self.width == 1 else body.memory.four
+        held = body.memory.as_read(read(node.dtype, self.routine.target, position), self.width, node.dtype)
         return JOINS[node.attrs["join"]](held, update, node.dtype, body.uses)
 
 

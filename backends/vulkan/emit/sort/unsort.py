@@ -18,5 +18,5 @@ def emit_unsort(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     last = body.parameters.integer(length - 1)
     place = routine.position("place", f"clamp({routine.read(order, at)}, 0, {last})", length)
     target = body.index(flatten((*at[:axis], place, *at[axis + 1 :]), node.shape))
-    body.line(body.stored(node.dtype, routine.target, target, value))
+    body.line(body.memory.stored(node.dtype, routine.target, target, value))
     return routine.close(node.type.size)

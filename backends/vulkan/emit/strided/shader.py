@@ -54,11 +54,11 @@ class SharedShader:
     body: Body = field(default_factory=lambda: Body({}, Parameters(0, lifted=False)))
 
     def text(self) -> ShaderText:
-        self.body.paired = self.paired
+        self.body.memory.paired = self.paired
         if self.product.by_descriptor:
             *read, written = range(len(self.product.order))
-            self.body.read_descriptors = {f"p{number}": number for number in read}
-            self.body.write_descriptors = {f"p{written}": written} if self.access.rest else {}
+            self.body.memory.read_descriptors = {f"p{number}": number for number in read}
+            self.body.memory.write_descriptors = {f"p{written}": written} if self.access.rest else {}
         uses, lanes, main, functions = self.body.uses, self.tile.lanes, list(self._main()), list(self._functions())
         for function in chain.from_iterable(self.functions):
             uses.include(function.uses)
@@ -172,13 +172,13 @@ class SharedShader:
         name = ROLES[side]
         lane = f"{name}_at + {vector * self.tile.lanes} * {name}_lane" if vector else f"{name}_at"
         place = f"({lane} + (k >> 2) * {name}_turn + {number} * {name}_next)"
-        return self.body.four(float32, f"p{side}", place)
+        return self.body.memory.four(float32, f"p{side}", place)
 
     def _elements(self, side: int, vector: int, step: int) -> str:
         name = ROLES[side]
         summed = f"min(k + {step}, sum_end - 1) * {name}_sum"
         places = (f"{name}_at{VECTOR * vector + component} + {summed}" for component in range(VECTOR))
-        return f"vec4({', '.join(self.body.loaded(float32, f'p{side}', place) for place in places)})"
+        return f"vec4({', '.join(self.body.memory.loaded(float32, f'p{side}', place) for place in places)})"
 
     # -- the result ---------------------------------------------------------------------------------------------------
 
@@ -215,25 +215,26 @@ class SharedShader:
         yield f"vec4 result = {self._applied(2, arguments)};"
         address, own = f"p{2 + count}", "at < rows && at_row >= own_row"
         if self.access.rest:
-            stored = self.body.stored_four(float32, address, self._position(count, f"first / {VECTOR}"), "result")
+            place = self._position(count, f"first / {VECTOR}")
+            stored = self.body.memory.stored_four(float32, address, place, "result")
             yield from _guarded(f"{own} && first >= own_column", stored)
             return
         for number, component in enumerate(COMPONENTS):
             column = f"(first + {number})"
             place = self._position(count, f"{column} * column{count}")
-            stored = self.body.stored(float32, address, place, f"result.{component}")
+            stored = self.body.memory.stored(float32, address, place, f"result.{component}")
             yield from _guarded(f"{own} && {column} >= own_column && {column} < right_end", stored)
 
     def _other(self, address: int, number: int) -> str:
         """Four columns of an array that the epilogue reads."""
         if one_per_row(self.product, self.access)[number]:
             place = f"({self._batch(f'batch{number}', f'inner{number}')} + at_row * row{number})"
-            return f"vec4({self.body.loaded(float32, f'p{address}', place)})"
+            return f"vec4({self.body.memory.loaded(float32, f'p{address}', place)})"
         if self.access.rest:
-            return self.body.four(float32, f"p{address}", self._position(number, f"first / {VECTOR}"))
+            return self.body.memory.four(float32, f"p{address}", self._position(number, f"first / {VECTOR}"))
         columns = (f"min(first + {component}, right_end - 1) * column{number}" for component in range(VECTOR))
         places = (self._position(number, column) for column in columns)
-        return f"vec4({', '.join(self.body.loaded(float32, f'p{address}', place) for place in places)})"
+        return f"vec4({', '.join(self.body.memory.loaded(float32, f'p{address}', place) for place in places)})"
 
     def _position(self, number: int, column: str) -> str:
         return f"({self._batch(f'batch{number}', f'inner{number}')} + at_row * row{number} + {column})"

@@ -1,0 +1,145 @@
+"""The texts by which shaders read and write elements of arrays: by address or descriptor, one by one or four at once.
+
+Memory holds bool and the floats of 16 bits as integers. `read` and `four` give elements as memory holds them, `as_read`
+in the type that shaders compute in.
+"""
+
+from __future__ import annotations
+
+from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, WORD_BYTES, element_types
+from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
+from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.ir.types import DType, uint32
+
+# Conversions of vectors of four 32-bit elements from words and to words.
+_FROM_WORDS = {"vec4": "uintBitsToFloat", "ivec4": "ivec4", "uvec4": "uvec4"}
+_TO_WORDS = {"vec4": "floatBitsToUint", "ivec4": "uvec4", "uvec4": "uvec4"}
+# Conversions of an element from a word.
+_FROM_WORD = {"float": "uintBitsToFloat", "int": "int", "uint": "uint"}
+
+
+class Memory:
+    """What is known of memory while a shader is written, and the accesses that follow from it."""
+
+    def __init__(self, uses: Uses) -> None:
+        self.uses = uses
+        self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
+        self.paired = False  # whether two words of 64 bits are faster than four of 32
+        # The arrays that are seen through descriptors: by address, the numbers in their names.
+        self.read_descriptors: dict[str, int] = {}
+        self.write_descriptors: dict[str, int] = {}
+
+    def element(self, dtype: DType, address: str, position: str) -> str:
+        """An array's element as memory holds it; may be assigned to."""
+        is_paired = self.paired and dtype.storage.itemsize >= WORD_BYTES
+        own = f" + {self.uses.access('low_bits')}({address})" if is_paired else ""
+        return f"{self.uses.reference(dtype.name)}({address}).data[{position}{own}]"
+
+    def read(self, dtype: DType, address: str, position: str) -> str:
+        """An array's element as memory holds it."""
+        number = self.read_descriptors.get(address)
+        if number is None:
+            return self.element(dtype, address, position)
+        texels = self.uses.descriptor("elements", number)
+        if dtype.name == "f64":
+            return f"{self.uses.access('fetch_double')}({texels}, 4 * w{number} + 2 * ({position}))"
+        return f"{_FROM_WORD[element_types(dtype.name)[0]]}(texelFetch({texels}, 4 * w{number} + {position}).x)"
+
+    def loaded(self, dtype: DType, address: str, position: str) -> str:
+        """The element at a position of an array in memory."""
+        if dtype.bits not in self.packed:
+            return self.as_read(self.read(dtype, address, position), 1, dtype)
+        self.uses.access("packed")
+        words = f"read_packed({self.element_address(dtype, address, position)}, {dtype.bits}u)"
+        if dtype.is_float:
+            return f"{self.uses.function(f'lx_{dtype.name}_from_bits')}({words})"
+        return f"bitfieldExtract(int({words}), 0, {dtype.bits})" if dtype.kind == "int" else words
+
+    def stored(self, dtype: DType, address: str, position: str, text: str, is_held: bool = False) -> str:
+        """The statement that writes an element of an array in memory; `is_held` if the dtype holds it exactly."""
+        if dtype.bits not in self.packed:
+            return f"{self.element(dtype, address, position)} = {self.as_stored(text, 1, dtype, is_held)};"
+        self.uses.access("packed")
+        convert = self.uses.function(_to_bits(dtype, is_held)) if dtype.is_float else "uint"
+        words = f"{convert}({text})"
+        return f"write_packed({self.element_address(dtype, address, position)}, {dtype.bits}u, {words});"
+
+    def four(self, dtype: DType, address: str, position: str) -> str:
+        """Four aligned elements, as memory holds them."""
+        number = self.read_descriptors.get(address)
+        if number is not None and dtype.name == "f64":
+            fetch = self.uses.access("fetch_four_doubles")
+            return f"{fetch}({self.uses.descriptor('vectors', number)}, w{number} + 2 * ({position}))"
+        if number is not None:
+            texel = f"texelFetch({self.uses.descriptor('vectors', number)}, w{number} + {position})"
+            return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
+        narrow = NARROW_VECTORS.get(dtype.storage.itemsize)
+        if narrow is not None:
+            elements = self.uses.access(narrow.signed if dtype.kind == "int" else narrow.elements)
+            return f"{elements}({self.uses.reference('u32', narrow.suffix)}({address}).data[{position}])"
+        if not self._is_paired(dtype):
+            return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}]"
+        words = f"{self.uses.access('read_four')}({address}, {position})"
+        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
+
+    def unaligned_four(self, dtype: DType, address: str, position: str) -> str:
+        """Four elements from any position, as memory holds them."""
+        number = self.read_descriptors.get(address)
+        if number is not None:
+            if dtype.name == "f64":
+                parts = (self.read(dtype, address, f"{position} + {lane}") for lane in range(VECTOR))
+                return f"dvec4({', '.join(parts)})"
+            fetch, elements = self.uses.access("fetch_four"), self.uses.descriptor("elements", number)
+            texels = f"{fetch}({elements}, 4 * w{number} + {position})"
+            return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texels})"
+        if not self._is_paired(dtype):
+            return f"{self.uses.reference(dtype.name, 'x4u')}({self.element_address(dtype, address, position)}).data[0]"
+        words = f"{self.uses.access('read_unaligned_four')}({address}, {position})"
+        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
+
+    def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
+        """The statement that writes four aligned elements, given as memory holds them."""
+        number = self.write_descriptors.get(address)
+        if number is not None and dtype.name == "f64":
+            words, at = self.uses.access("words_of_doubles"), f"w{number} + 2 * ({position})"
+            stores = self.uses.descriptor("stores", number)
+            halves = ((f"{at} + {half}", f"{words}({text}.{sides})") for half, sides in enumerate(("xy", "zw")))
+            return " ".join(f"{stores}.data[{place}] = {value};" for place, value in halves)
+        if number is not None:
+            words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
+            return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {words};"
+        narrow = NARROW_VECTORS.get(dtype.storage.itemsize)
+        if narrow is not None:
+            words = f"{self.uses.access(narrow.words)}({text})"
+            return f"{self.uses.reference('u32', narrow.suffix)}({address}).data[{position}] = {words};"
+        if not self._is_paired(dtype):
+            return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
+        write = self.uses.access("write_four")
+        return f"{write}({address}, {position}, {_TO_WORDS[element_types(dtype.name)[1]]}({text}));"
+
+    def element_address(self, dtype: DType, address: str, position: str) -> str:
+        """The address of the element at a position of an array."""
+        return f"{self.uses.access('behind')}({address}, {position}, {dtype.storage.itemsize}u)"
+
+    def as_read(self, text: str, width: int, dtype: DType) -> str:
+        """An element of memory in the type that shaders compute in."""
+        if dtype.kind == "bool":
+            return f"({text} != 0u)" if width == 1 else f"notEqual({text}, uvec4(0u))"
+        if dtype.bits >= 32:
+            return text
+        words = f"{type_name(dtype if dtype.is_integer else uint32, width)}({text})"
+        return f"{self.uses.function(f'lx_{dtype.name}_from_bits')}({words})" if dtype.is_float else words
+
+    def as_stored(self, text: str, width: int, dtype: DType, is_held: bool = False) -> str:
+        """The inverse of `as_read`; `is_held` if the dtype holds the element exactly: it is not rounded again."""
+        if dtype.bits >= 32:
+            return text
+        words = f"{self.uses.function(_to_bits(dtype, is_held))}({text})" if dtype.is_float else text
+        return f"uvec4({words})" if width == VECTOR else f"{element_types(dtype.name)[0]}({words})"
+
+    def _is_paired(self, dtype: DType) -> bool:
+        return self.paired and element_types(dtype.name)[1] in _FROM_WORDS
+
+def _to_bits(dtype: DType, is_held: bool) -> str:
+    """The function that gives an element's bits."""
+    return f"lx_{dtype.name}_held_to_bits" if is_held else f"lx_{dtype.name}_to_bits"
