@@ -32,7 +32,7 @@ _WORD = re.compile(r"\bwords\[(\d+)\]")
 _ADDRESS = re.compile(r"table\.address\[words\[(\d+)\]\]")
 # The accesses that take an index in words, and how they are written with a first word.
 _INDEXED = (
-    (r"\blow_bits\({array}\)", "{first}"),
+    (r"\b((?:F32|I32|U32)\({array}\)\.data\[[^\[\]]* \+) low_bits\({array}\)\]", r"\1 {first}]"),
     (r"\b(read_four|write_four|read_unaligned_four)\({array}, ", r"\1({array}, {first}, "),
 )
 _FROM_A_WORD = {
@@ -60,6 +60,7 @@ int words_between(uint64_t from, uint64_t to) {{
 _IN_WORDS = (
     r"\b(?:read_four|write_four|read_unaligned_four)\({array}, {first}, ",
     r"\b(?:F32|I32|U32)\({array}\)\.data\[[^\[\]]* \+ {first}\]",
+    r"\blow_bits\({array}\)",  # in an index that is made beforehand: 0
 )
 
 

@@ -113,6 +113,15 @@ def recurrence(x: Any) -> Any:
     return lx.fori_loop(2, 40, lambda i, c: c.at[i].set(c[i - 1] * 0.5 + lnp.sin(c[i - 2])), x)
 
 
+def table(x: Any) -> Any:
+    """An inner loop sets elements, by those above, of an array that the outer loop hands on."""
+
+    def row(i: Any, c: Any) -> Any:
+        return lx.fori_loop(1, 4, lambda j, c: c.at[i, j].set(lnp.cos(c[i - 1, j]) + c[i, j - 1] * 0.5), c)
+
+    return lx.fori_loop(1, 4, row, x)
+
+
 def rows_from_rows(x: Any) -> Any:
     return lx.fori_loop(0, 8, lambda i, c: c.at[lnp.array([i % 3, 1])].add(c[(i + 1) % 3] * 0.5), x)
 
@@ -218,6 +227,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "branches in branches": (lambda x: branches(x, lambda i: 2), (X,)),
     "a while in a branch": (lambda x: branches(x, lambda i: i % 3 + 1), (X,)),
     "elements from elements": (recurrence, (np.linspace(0, 1, 200, dtype="f"),)),
+    "elements of a table": (table, (random.normal(size=(4, 50)).astype("f"),)),
     "rows from rows": (rows_from_rows, (H,)),
     "while": (steps_to(1e3), (X,)),
     "while that never turns": (steps_to(0), (X,)),
