@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
 from lavax.backends.vulkan.plan.plan import Plan, Shader
-from lavax.backends.vulkan.plan.plan_file import Outputs
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
@@ -28,6 +27,7 @@ from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_optimized
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.reports.fusion import fusion_report
+from lavax.passes.schedule.embedding import with_distinct_outputs
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.target.target import ANY_DEVICE, Target
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from lavax.backends.vulkan.device.instance import DeviceDescription
     from lavax.backends.vulkan.memory.memory import Buffer
     from lavax.backends.vulkan.run.estimate import Rates
-    from lavax.backends.vulkan.run.program import Program
 
 # The size limit of the records of tuning, which take a few hundred bytes per kernel.
 _TUNING_BYTES = 16 << 20
@@ -177,31 +176,34 @@ class LoweredGraph:
 
     @cached_property
     def kernels(self) -> KernelProgram:
-        """The kernels in the order they run, with the buffers between them."""
-        return schedule(prepare(self.graph, self.target), self._donated, target=self.target)
+        """The kernels in the order they run, with the buffers between them.
+
+        Preparing may find outputs to be inputs, or each other: these are copied, as any of the arrays may be donated.
+        """
+        prepared = with_distinct_outputs(prepare(self.graph, self.target), {})
+        return schedule(prepared, self._donated, target=self.target)
 
     @cached_property
     def plan(self) -> Plan:
         """Shaders, dispatches and memory."""
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
-    def planned(self, written: Callable[[Shader], None]) -> Outputs:
-        """Makes the plan, or finds it on disk, and says where the graph's outputs are among its arguments and results.
+    def find_plan(self, written: Callable[[Shader], None]) -> Plan:
+        """The plan: made now, or found on disk.
 
         If it is made now, `written` is told of each shader at once, unless shaders are timed meanwhile.
         """
         key = self._key()
         kept = None if key is None else plan_cache.load(key)
         if kept is not None:
-            vars(self)["plan"], outputs = kept
-            return outputs
+            vars(self)["plan"] = kept
+            return kept
         if "plan" not in vars(self) and self._choice is by_sizes:
             profile = self.backend.profile
             vars(self)["plan"] = emit_program(self.kernels, profile, self._eager, self._choice, written)
-        outputs = _outputs_of(self.kernels)
         if key is not None:
-            plan_cache.store(key, self.plan, outputs)
-        return outputs
+            plan_cache.store(key, self.plan)
+        return self.plan
 
     def _key(self) -> str | None:
         """By which its plan is kept on disk; None if it is not: schedules by measured times have records of their own.
@@ -250,7 +252,7 @@ class LoweredGraph:
 
 
 class CompiledGraph:
-    """A program with the graph's outputs: an output that is an input is returned as the same buffer."""
+    """A program whose results are the graph's outputs, in order."""
 
     def __init__(self, lowered: LoweredGraph) -> None:
         from lavax.backends.vulkan.run.program import Program
@@ -258,13 +260,8 @@ class CompiledGraph:
         self.lowered = lowered
         device = lowered.backend.device
         with device.pipelines.ahead() as ahead:
-            outputs = lowered.planned(ahead.want)
-            self.program = Program(device, lowered.plan, lowered.backend.rates, ahead)
-        results = range(len(lowered.plan.results))
-        in_order = outputs == tuple((True, position) for position in results)
-        self.run: Callable[..., Sequence[Buffer]] = (
-            self.program.run if in_order else partial(_run_in_order, self.program, outputs)
-        )
+            self.program = Program(device, lowered.find_plan(ahead.want), lowered.backend.rates, ahead)
+        self.run: Callable[..., Sequence[Buffer]] = self.program.run
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]:
         """Submits one run; returns a buffer per output at once. Raises ValueError for buffers of other sizes."""
@@ -287,23 +284,3 @@ class CompiledGraph:
         device = self.program.device
         dispatches, limits = profile_program(self.program, buffers), measure_limits(device)
         return profile_of(device.physical.name, self.cost(), dispatches, limits.copy, limits.arithmetic)
-
-
-def _outputs_of(kernels: KernelProgram) -> Outputs:
-    arguments = [node.name for node in kernels.graph.inputs]
-    computed = [name for name in dict.fromkeys(kernels.results) if name not in arguments]
-    return tuple(
-        (True, computed.index(name)) if name in computed else (False, arguments.index(name))
-        for name in kernels.results
-    )
-
-
-def _run_in_order(
-    program: Program,
-    outputs: Sequence[tuple[bool, int]],
-    buffers: Sequence[Buffer],
-    claim: Callable[[], None] | None = None,
-) -> Sequence[Buffer]:
-    """A run whose outputs are, in any order, results and arguments: per output, whether it is a result, and which."""
-    results = program.run(buffers, claim)
-    return [results[position] if is_computed else buffers[position] for is_computed, position in outputs]

@@ -19,6 +19,7 @@ from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracing import trace_function
 from lavax.tracer.transforms.argnums import Argnums, choose, fault_of_result, leaves_at, require_differentiable
 from lavax.tracer.transforms.arguments import Auxiliary, arguments_of, auxiliary_parts
+from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
 
@@ -117,7 +118,12 @@ def _transformed(
 
 def stop_gradient(x: Any) -> Any:
     """The same values, as constants for all derivatives."""
-    return map(lambda leaf: bind("stop_gradient", lift(leaf)), x)
+    return map(_stopped, x)
+
+
+def _stopped(leaf: Any) -> Value:
+    value = lift(leaf)
+    return value.twin(value.weak) if isinstance(value, Array) else bind("stop_gradient", value)
 
 
 def _scalar(result: Any, what: str, holomorphic: bool) -> Value:

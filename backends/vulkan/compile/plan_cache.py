@@ -15,7 +15,7 @@ import numpy as np
 
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.plan.plan import Plan
-from lavax.backends.vulkan.plan.plan_file import Outputs, read, written
+from lavax.backends.vulkan.plan.plan_file import read, written
 from lavax.base import config, counters
 
 LIMIT_BYTES = 64 << 20
@@ -36,7 +36,7 @@ def key_of(graph: str, rest: str) -> str | None:
     return None if code is None else f"{code}\n{rest}\n{graph}"
 
 
-def load(key: str) -> tuple[Plan, Outputs] | None:
+def load(key: str) -> Plan | None:
     """What was stored under this key, if it can be read."""
     kept = _plans(folder_of("plans"))
     file = kept.load(key)
@@ -51,11 +51,11 @@ def load(key: str) -> tuple[Plan, Outputs] | None:
     return found
 
 
-def store(key: str, plan: Plan, outputs: Outputs) -> None:
+def store(key: str, plan: Plan) -> None:
     """Keeps a plan for later processes, unless it is very large."""
     if sum(map(len, plan.constants)) > MOST_BYTES:
         return
-    file = written(plan, outputs)
+    file = written(plan)
     if len(file) <= MOST_BYTES:
         _plans(folder_of("plans")).store(key, file)
 

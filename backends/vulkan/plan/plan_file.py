@@ -23,15 +23,12 @@ from lavax.backends.vulkan.plan.plan import (
     Work,
 )
 
-# Where the outputs of a graph are, in order: whether it is a result of the plan, or an argument; and which.
-Outputs = tuple[tuple[bool, int], ...]
-
 _LEVEL = 1  # of compression: higher ones take longer than they save
 _LENGTH_BYTES = 8  # of the JSON's length
 
 
-def written(plan: Plan, outputs: Outputs) -> bytes:
-    """The plan, and where a graph's outputs are among its arguments and results."""
+def written(plan: Plan) -> bytes:
+    """The plan as bytes."""
     shaders = {shader: number for number, shader in enumerate(dict.fromkeys(d.shader for d in plan.dispatches))}
     content = [
         [[s.source, s.specialization, s.subgroup_size, s.bindings, s.doubles] for s in shaders],
@@ -44,30 +41,29 @@ def written(plan: Plan, outputs: Outputs) -> bytes:
         plan.flags,
         plan.range_slots,
         plan.block_bytes,
-        outputs,
     ]
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
     return zlib.compress(b"".join([len(text).to_bytes(_LENGTH_BYTES, "little"), text, *plan.constants]), _LEVEL)
 
 
-def read(file: bytes) -> tuple[Plan, Outputs]:
-    """The plan that `written` wrote, and where the outputs are. Raises ValueError for other bytes."""
+def read(file: bytes) -> Plan:
+    """The plan that `written` wrote. Raises ValueError for other bytes."""
     try:
         return _read(zlib.decompress(file))
     except (zlib.error, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
         raise ValueError(f"these are not the bytes of a plan: {error}") from error
 
 
-def _read(file: bytes) -> tuple[Plan, Outputs]:
+def _read(file: bytes) -> Plan:
     end = _LENGTH_BYTES + int.from_bytes(file[:_LENGTH_BYTES], "little")
-    shaders, lengths, arguments, results, temporaries, arena, commands, flags, ranges, block, outputs = json.loads(
+    shaders, lengths, arguments, results, temporaries, arena, commands, flags, ranges, block = json.loads(
         file[_LENGTH_BYTES:end]
     )
     starts = list(accumulate(lengths, initial=end))
     if starts[-1] != len(file):
         raise ValueError(f"{len(file)} bytes in place of {starts[-1]}")
     known = [_read_shader(*shader) for shader in shaders]
-    plan = Plan(
+    return Plan(
         arguments=tuple(arguments),
         results=tuple(Result(*result) for result in results),
         constants=tuple(file[start:stop] for start, stop in pairwise(starts)),
@@ -78,7 +74,6 @@ def _read(file: bytes) -> tuple[Plan, Outputs]:
         range_slots=tuple(ranges),
         block_bytes=block,
     )
-    return plan, tuple((is_result, position) for is_result, position in outputs)
 
 
 def _written_command(command: Command, shaders: dict[Shader, int]) -> list[Any]:

@@ -69,18 +69,17 @@ def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
 def array(
     object: ArrayLike,
     dtype: Any = None,
-    copy: bool | None = None,
+    copy: bool | None = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
     device: Any = None,
 ) -> Value:
-    """As `asarray`; a Python scalar becomes an array of a strong dtype.
+    """As `asarray`; a Python scalar becomes an array of a strong dtype, and an array is copied.
 
     If it has fewer than `ndmin` axes, axes of extent 1 are added in front.
     """
-    made = with_weak(asarray(object, dtype, order, copy=copy, device=device), False)
-    value = own(made) if made is object and copy is None else made
+    value = with_weak(asarray(object, dtype, order, copy=copy, device=device), False)
     return reshaped(value, (1,) * (whole_number("array: ndmin", ndmin) - value.ndim) + value.shape)
 
 
