@@ -19,7 +19,7 @@ from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.in_process import compiles_in_process
 from lavax.backends.vulkan.compile.spirv import fault_of_header, fault_of_module
-from lavax.base import counters
+from lavax.base import config, counters
 from lavax.base.errors import ShaderCompilerError
 
 CACHE_LIMIT_BYTES = 64 << 20
@@ -118,7 +118,9 @@ def _spirv_cache() -> DiskCache:
 
 
 def _key(compiler: _Compiler, source: str) -> str:
-    return f"{compiler.identity}\n{source}"
+    """What a module follows from: modules with bfloat16 are changed after they are compiled, so also from lavax."""
+    changed_by = f" lavax {config.VERSION}" if BRAIN_FLOATS in source else ""
+    return f"{compiler.identity}{changed_by}\n{source}"
 
 
 @functools.lru_cache(maxsize=REMEMBERED)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,6 +121,50 @@ def test_the_oldest_entries_go_when_the_folder_is_too_large(tmp_path: Path) -> N
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 10_000
     assert cache.load(str(ENTRIES_BETWEEN_TRIMS)) is not None
     assert cache.load("0") is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes have no limits there")
+def test_a_full_disk_is_no_error(tmp_path: Path) -> None:
+    """A limit of the process stands for it: a file gets some of its bytes, and then none."""
+    program = (
+        "import resource, sys, numpy as np, lavax as lx\n"
+        "from pathlib import Path\n"
+        "from lavax.backends.vulkan.compile.disk_cache import DiskCache\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "cache = DiskCache(Path(sys.argv[1]), 1 << 20)\n"
+        "cache.store('key', bytes(5000))\n"
+        "print(cache.load('key'), list(Path(sys.argv[1]).iterdir()))\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "None []\n"
+
+
+def test_processes_that_store_load_and_trim_at_once_see_whole_entries(tmp_path: Path) -> None:
+    """Each stores and loads the same few keys in a folder that is always too full; what is loaded is a payload of the
+    key's."""
+    program = (
+        "import random, sys\n"
+        "from pathlib import Path\n"
+        "from lavax.backends.vulkan.compile import disk_cache\n"
+        "disk_cache.ENTRIES_BETWEEN_TRIMS = 2\n"
+        "cache, chance, hits = disk_cache.DiskCache(Path(sys.argv[1]), 9000), random.Random(int(sys.argv[2])), 0\n"
+        "for _ in range(400):\n"
+        "    key = chance.randrange(8)\n"
+        "    cache.store(str(key), bytes([key]) * chance.randrange(500, 3000))\n"
+        "    key = chance.randrange(8)\n"
+        "    found = cache.load(str(key))\n"
+        "    assert found is None or (set(found) == {key} and 500 <= len(found) < 3000), (key, found[:9])\n"
+        "    hits += found is not None\n"
+        "print(hits)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    running = [subprocess.Popen([*command, str(seed)], stdout=subprocess.PIPE, text=True) for seed in range(2)]
+    hits = [process.communicate()[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert all(int(hit) > 20 for hit in hits), "there is something to load"
+    left = [file for file in tmp_path.iterdir() if not file.name.startswith("writing-")]
+    assert sum(file.stat().st_size for file in left) <= 9000 + 2 * 2 * 3200, "a few entries above the limit at most"
+    assert len(left) == len(list(tmp_path.iterdir())), "nothing half written stays"
 
 
 def _without_home(monkeypatch: pytest.MonkeyPatch) -> None:

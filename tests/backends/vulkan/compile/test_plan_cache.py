@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import errno
+import os
+import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +18,8 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan import backend
-from lavax.backends.vulkan.compile import plan_cache
+from lavax.backends.vulkan.compile import disk_cache, plan_cache
+from lavax.backends.vulkan.plan.plan_file import written
 from lavax.base import config
 from lavax.base.counters import snapshot
 from lavax.testing.caches import fresh_caches
@@ -170,6 +175,15 @@ def _verified(folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, int]:
     return first_call(folder, long, X)
 
 
+def _other_precision(folder: Path, patch: pytest.MonkeyPatch) -> tuple[Any, int]:
+    with lx.matmul_precision("bfloat16"):
+        return first_call(folder, _long_product, X)
+
+
+def _long_product(x: Any) -> Any:
+    return long(x.T @ x)
+
+
 OTHERS = (
     *(_other_shape, _other_dtype, _other_constant, _other_code, _other_memory, _other_profile),
     *(_switched_off, _verified),
@@ -184,6 +198,52 @@ def test_what_a_plan_hangs_on_is_in_its_key(
     with monkeypatch.context() as patch:
         assert other(tmp_path, patch)[1] == 0
     assert first_call(tmp_path, long, X)[1] == 1
+
+
+def test_the_precision_of_products_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first_call(tmp_path, _long_product, X)
+    assert _other_precision(tmp_path, monkeypatch)[1] == 0
+    assert _other_precision(tmp_path, monkeypatch)[1] == 1
+    assert first_call(tmp_path, _long_product, X)[1] == 1
+
+
+# Every setting of the environment: values that could change a program, or why it cannot.
+SETTINGS = {
+    "LAVAX_CHECK_KEY_REUSE": "1",
+    "LAVAX_DEBUG_NANS": "programs are of single operations then, whose graphs are too small to be kept",
+    "LAVAX_DEVICE": "another device has another profile, which is in the key",
+    "LAVAX_GLSL": "compiles the plan's shaders, which have a cache of their own",
+    "LAVAX_CACHE": "says where plans are",
+    "LAVAX_GUARD_MEMORY": "1",
+    "LAVAX_IDLE_MEMORY_SECONDS": "0",
+    "LAVAX_KEPT_PROGRAMS": "1",
+    "LAVAX_KEPT_PROGRAM_BYTES": "0",
+    "LAVAX_LOG_COMPILES": "1",
+    "LAVAX_PLANS": "switches this cache on",
+    "LAVAX_RANDOM_CUTS": "7",
+    "LAVAX_TUNE": "1",
+    "LAVAX_VALIDATE": "read when a device is opened, and changes no profile",
+    "LAVAX_VERIFY": "1",
+    "LAVAX_X64": "1",
+}
+
+
+def test_every_setting_leaves_plans_as_they_are_or_gives_them_another_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(re.findall(r"LAVAX_[A-Z0-9_]+", Path(config.__file__).read_text())) - {"LAVAX_"} == SETTINGS.keys()
+    for name, value in SETTINGS.items():
+        if " " in value:
+            continue
+        found = []
+        for chosen in ("", value):
+            monkeypatch.setenv(name, chosen)
+            with fresh_caches(tmp_path / name):
+                (program,) = lx.compile(long).lower(lnp.array(X)).programs
+                found.append((program._key(), written(program.plan)))
+        monkeypatch.delenv(name)
+        (key, plan), (other_key, other_plan) = found
+        assert plan == other_plan or key != other_key or other_key is None, name
 
 
 def test_plans_of_small_graphs_and_of_measured_schedules_are_not_kept(tmp_path: Path) -> None:
@@ -227,6 +287,33 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     results, found = first_call(tmp_path, long, X)
     assert found == 0
     np.testing.assert_array_equal(results[0], expected[0])
+
+
+def test_plans_of_a_folder_that_is_read_only_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first_call(tmp_path, long, X)
+
+    def refused(*arguments: Any, **named: Any) -> Any:
+        raise OSError(errno.EROFS, "a file system that is read-only")
+
+    for module, name in ((tempfile, "mkstemp"), (os, "replace"), (os, "unlink")):
+        monkeypatch.setattr(module, name, refused)
+    assert first_call(tmp_path, long, X)[1] == 1
+    first_call(tmp_path, long, X[:5])
+    assert len(files_of(tmp_path)) == 1
+
+
+def test_plans_take_no_more_room_than_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_cache, "LIMIT_BYTES", 6_000)
+    monkeypatch.setattr(disk_cache, "ENTRIES_BETWEEN_TRIMS", 1)
+    plan_cache._plans.cache_clear()
+    try:
+        for rows in range(1, 7):
+            first_call(tmp_path, long, np.zeros((rows, 8), np.float32))
+            assert sum(file.stat().st_size for file in files_of(tmp_path)) <= 6_000
+        assert files_of(tmp_path), "the last one stays"
+        assert len(files_of(tmp_path)) < 6, "some were too many"
+    finally:
+        plan_cache._plans.cache_clear()
 
 
 def test_the_key_names_every_file_whose_code_makes_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

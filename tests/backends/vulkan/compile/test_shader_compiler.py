@@ -10,9 +10,10 @@ import pytest
 
 from lavax.backends.vulkan import glslang
 from lavax.backends.vulkan.compile import disk_cache, shader_compiler
+from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.compile.spirv import fault_of_module
-from lavax.base import counters
+from lavax.base import config, counters
 from lavax.base.errors import ShaderCompilerError
 from tests.backends.vulkan.emit.shaders import ADD_ONE, HEADER
 
@@ -148,6 +149,20 @@ def test_compiling_looks_at_the_whole_folder_only_now_and_then(monkeypatch: pyte
     assert len(looked) == 1
 
 
+@pytest.mark.parametrize(("mark", "again"), [("", 0), (BRAIN_FLOATS, 1)])
+def test_another_version_makes_the_modules_anew_that_lavax_changes(
+    mark: str, again: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shader_compiler, "with_brain_floats", lambda spirv: spirv)
+    source = ADD_ONE + mark
+    compile_glsl(source)
+    monkeypatch.setattr(config, "VERSION", "another")
+    shader_compiler._from_disk_or_compiled.cache_clear()
+    before = counters.snapshot()["glsl_compiles"]
+    compile_glsl(source)
+    assert counters.snapshot()["glsl_compiles"] - before == again
+
+
 def test_disassembly_in_process_and_by_program_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     if not glslang.available() or shutil.which("spirv-dis") is None:
         pytest.skip("needs the glslang extension and spirv-dis")
@@ -184,7 +199,8 @@ def test_compiling_needs_no_vulkan_loader() -> None:
         "import sys\n"
         "sys.modules['vulkan'] = None\n"
         "from lavax.backends.vulkan.plan import plan, profile\n"
-        "from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble\n"
+        "from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble\n"
         "print(disassemble(compile_glsl('#version 460\\nlayout(local_size_x = 8) in;\\nvoid main() {}')))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
