@@ -199,8 +199,7 @@ def test_compiling_needs_no_vulkan_loader() -> None:
         "import sys\n"
         "sys.modules['vulkan'] = None\n"
         "from lavax.backends.vulkan.plan import plan, profile\n"
-        "from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
-from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble\n"
+        "from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble\n"
         "print(disassemble(compile_glsl('#version 460\\nlayout(local_size_x = 8) in;\\nvoid main() {}')))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
