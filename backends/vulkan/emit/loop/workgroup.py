@@ -9,11 +9,12 @@ they are, and counters that move them are in memory. So a long loop can be cut a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.handing_on import hand_on
+from lavax.backends.vulkan.emit.loop.iterations import ITERATIONS, ITERATIONS_OF_MAP, WITH_OWN_NAMES
 from lavax.backends.vulkan.emit.loop.lanes import MOST_TURNS_IN_LOOP
 from lavax.backends.vulkan.emit.loop.stopping import (
     MOST_OF_TURNS,
@@ -39,8 +40,7 @@ from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble, word
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.ir.ops.indexing import SCATTERS
-from lavax.passes.fuse.lane_loops import LANE_LOOPS, iterations_of
+from lavax.passes.fuse.lane_loops import LANE_LOOPS
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
@@ -74,45 +74,7 @@ _WAIT = ("memoryBarrierBuffer();", "barrier();")
 _WAIT_OF_SUBGROUP = ("subgroupBarrier();",)
 
 
-def _of_contraction(kernel: Kernel) -> int:
-    """A tile's sum, and its rows."""
-    dots = (node for node in kernel.graph.nodes if node.op == "dot")
-    return sum(64 + prod(dot.operands[0].shape[axis] for axis in dot.attrs["contract"][0]) for dot in dots)
-
-
-def _of_rows(kernel: Kernel) -> int:
-    """A walk for each value that is kept, at most."""
-    return (kernel.domain.length + 8) * (1 + len(kernel.coordinates))
-
-
-def _of_lanes(kernel: Kernel) -> int:
-    """All turns of a loop inside; of a loop that depends on data, as many as it takes before it is asked again."""
-    loop = kernel.graph.nodes[0]
-    return iterations_of(loop, loop.attrs.get("length", MOST_TURNS_IN_LOOP))
-
-
-def _of_routine(kernel: Kernel) -> int:
-    """A copy of a line, and all updates; small matrices have no loops. Others are no work beside other kernels."""
-    node = kernel.graph.outputs[0]
-    if node.op in SCATTERS:
-        return node.type.size + node.operands[2].type.size
-    rows = node.operands[0].shape[-1]
-    return rows**3 // 8 + rows if node.op in _FACTORING else MAX_LOOP_ITERATIONS
-
-
-# Routines whose declarations are the same for all of them, or none.
-_FACTORING = ("cholesky", "lu", "triangular_solve")
 _REAL = "#define real "  # it says for what dtype they are
-
-
-# The kinds of kernels that a workgroup can run beside others: iterations of loops in one of its workgroups, at most.
-_ITERATIONS: dict[str, Callable[[Kernel], int]] = {
-    "map": lambda kernel: 8,
-    "row": _of_rows,
-    "contract": _of_contraction,
-    "loop": _of_lanes,
-    "routine": _of_routine,
-}
 
 
 def turns_of(command: Repeat | Until, sources: Sources) -> Turns | While | None:
@@ -175,7 +137,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
     found: list[Turn] = []
     for number, kernel in enumerate(step.kernels):
         work = sources.work(step, number)
-        if kernel.kind not in _ITERATIONS or work.operations + work.nbytes > WORKGROUP_LOOPS.work * _inside(kernel):
+        if kernel.kind not in ITERATIONS or work.operations + work.nbytes > WORKGROUP_LOOPS.work * _inside(kernel):
             return None
         launch = sources.launch(step, number)
         member = Member(
@@ -185,13 +147,23 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
             is_copy=_is_copy(kernel),
             increment=_increment_of(kernel),
             barrier=step.barrier and number == 0,
-            iterations=prod(launch.groups) * (1 + _ITERATIONS[kernel.kind](kernel)),
+            iterations=prod(launch.groups) * (1 + ITERATIONS[kernel.kind](kernel)),
             work=work,
         )
-        if not _is_plain(launch, len(member.slots)):
+        parts = _in_two(member) if launch.before is not None else [member]
+        own_names = kernel.graph.outputs[0].op in WITH_OWN_NAMES
+        if not all(_is_plain(part.launch, len(part.slots), own_names) for part in parts):
             return None
-        found.append(member)
+        found += parts
     return found
+
+
+def _in_two(member: Member) -> list[Member]:
+    """What has to be done first, and the kernel that waits for it, over the same arrays."""
+    before = member.launch.before
+    assert before is not None, "nothing has to be done first"
+    copy = replace(member, launch=before, iterations=prod(before.groups) * (1 + ITERATIONS_OF_MAP))
+    return [copy, replace(member, launch=replace(member.launch, before=None), barrier=True)]
 
 
 def _is_copy(kernel: Kernel) -> bool:
@@ -213,8 +185,9 @@ def _inside(kernel: Kernel) -> int:
     return int(kernel.graph.nodes[0].attrs.get("length", MOST_TURNS_IN_LOOP)) if kernel.kind == "loop" else 1
 
 
-def _is_plain(launch: Launch, slots: int) -> bool:
-    """Whether a workgroup can run the shader beside others: alone in its dispatch, with no shared memory."""
+def _is_plain(launch: Launch, slots: int, own_names: bool) -> bool:
+    """Whether a workgroup can run the shader beside others: alone in its dispatch, with no shared memory whose names
+    others have."""
     text = launch.text
     return (
         text is not None
@@ -222,7 +195,7 @@ def _is_plain(launch: Launch, slots: int) -> bool:
         and launch.order is None
         and not launch.constants
         and not launch.by_descriptor
-        and not any("shared " in line for line in text.declarations)
+        and (own_names or not any("shared " in line for line in text.declarations))
         and slots + len(launch.words) <= REST_WORD
         and not any("WorkGroup" in line.replace(WORKGROUP, "") for line in text.main)
     )

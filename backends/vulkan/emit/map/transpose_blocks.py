@@ -54,7 +54,7 @@ def emit_blocks(transposition: Transposition, profile: DeviceProfile, lifted: bo
             for output, result in results.items():
                 body.store(output, kernel.coordinates[output], result, outputs[output])
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
-    return Launch(assemble(text), tuple(body.parameters.words), grid(-(-count // local)))
+    return Launch(assemble(text), tuple(body.parameters.words), grid(-(-count // local)), text=text)
 
 
 def _lanes(start: Index) -> Index:

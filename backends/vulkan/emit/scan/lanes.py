@@ -48,8 +48,9 @@ class LanesEmitter:
         shared = f"shared {self.kind} exchanged[{2 * self.schedule.subgroups}];"
         lines, local = self.body.scopes[0].lines, (self.schedule.local, 1)
         declarations = [shared] if self.schedule.subgroups > 1 else []
-        shader = assemble(ShaderText(self.body.uses, lines, local, declarations, self.subgroup, shuffles=True))
-        return Launch(shader, tuple(self.body.parameters.words), grid(-(-self.groups // self.schedule.chunks)))
+        text = ShaderText(self.body.uses, lines, local, declarations, self.subgroup, shuffles=True)
+        groups = grid(-(-self.groups // self.schedule.chunks))
+        return Launch(assemble(text), tuple(self.body.parameters.words), groups, text=text)
 
     def _joined(self, earlier: str, later: str, width: int = 1) -> str:
         return self.lines.joined(earlier, later, self.body.uses, width)
@@ -60,10 +61,10 @@ class LanesEmitter:
     def _open(self) -> None:
         """Declares the chunk's bounds in vectors: `first`, and the `end` behind the last one."""
         lines, body, integer = self.lines, self.body, self.body.parameters.integer
-        self._declare("group", self._chunk_number(), "int")
-        body.line(f"if (group >= {integer(self.groups)}) return;")
-        body.scopes[0].variables |= {"group"}
-        self.line, self.part = unflatten(variable("group", self.groups), (lines.count, lines.parts))
+        self._declare("share", self._chunk_number(), "int")
+        body.line(f"if (share >= {integer(self.groups)}) return;")
+        body.scopes[0].variables |= {"share"}
+        self.line, self.part = unflatten(variable("share", self.groups), (lines.count, lines.parts))
         of_subgroup = "int(gl_SubgroupInvocationID)"
         self._declare("lane", of_subgroup if self.alone else f"{of_subgroup} % {self.schedule.lanes}", "int")
         if not self.alone:

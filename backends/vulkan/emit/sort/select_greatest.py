@@ -9,6 +9,7 @@ its order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from lavax.backends.vulkan.glsl.body import LANE, widened
@@ -33,24 +34,24 @@ _KEYS = {
     "int": "uint key_of(int x) { return uint(x) ^ 0x80000000u; }",
     "uint": "uint key_of(uint x) { return x; }",
 }
-_DECLARATIONS = """
-shared uint held[ROOM];
-shared int places[ROOM];
-shared uint ranks[ROOM];
-int lane;
-uint total(uint part) {
+_DECLARATIONS = (
+    "shared uint held[ROOM];",
+    "shared int places[ROOM];",
+    "shared uint ranks[ROOM];",
+    "int lane;",
+    """uint total(uint part) {
     for (int width = LANES / 2; width > 0; width /= 2) part += subgroupShuffleXor(part, uint(width));
     return part;
-}
-uint before(uint part) {
+}""",
+    """uint before(uint part) {
     uint sum = 0u;
     for (int other = 0; other < LANES - 1; ++other) {
         uint one = subgroupShuffle(part, uint(other));  // by all lanes: a lane that is not active has no value
         sum += other < lane ? one : 0u;
     }
     return sum;
-}
-"""
+}""",
+)
 # The greatest number, bit by bit, that `count` of the maxima reach; groups without elements have the least key.
 _FIND_BOUND = """
 uint bound = 0u;
@@ -121,6 +122,13 @@ for (int first = 0; first < stored; first += LANES) {
 """
 
 
+def _with(text: str, names: Mapping[str, object]) -> str:
+    """The text with what its names stand for."""
+    for name, meaning in names.items():
+        text = text.replace(name, str(meaning))
+    return text
+
+
 class _Selection:
     """The state of writing the kernel; lanes read `width` neighbours at once."""
 
@@ -144,22 +152,20 @@ class _Selection:
         self._count_reached()
         self._store_reached()
         self._rank()
-        declarations = _DECLARATIONS.replace("ROOM", str(SELECTION.room)).replace("LANES", str(self.lanes))
+        sizes = {"ROOM": SELECTION.room, "LANES": self.lanes}
         text = ShaderText(
             self.body.uses,
             self.body.scopes[0].lines,
             (self.lanes, 1),
-            [_KEYS[self.keys.dtype.kind], *declarations.strip().splitlines()],
+            [_KEYS[self.keys.dtype.kind], *(_with(text, sizes) for text in _DECLARATIONS)],
             subgroup_size=self.lanes,
             shuffles=True,
         )
-        return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.rows))
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.rows), text=text)
 
     def _write(self, text: str, **names: object) -> None:
         names |= dict(ROOM=SELECTION.room, LANES=self.lanes, GROUPS=_GROUPS)
-        for name, meaning in names.items():
-            text = text.replace(name, str(meaning))
-        self.body.lines(text.strip().splitlines())
+        self.body.lines(_with(text, names).strip().splitlines())
 
     def _read(self, at: str) -> list[str]:
         """The keys of the row's elements from `width` · `at` on, each under a name."""

@@ -26,6 +26,7 @@ random = np.random.default_rng(3)
 X = random.normal(size=6).astype("f")
 H, W = random.normal(size=(3, 5)).astype("f"), random.normal(size=(5, 5), scale=0.3).astype("f")
 ROWS = random.normal(size=(13, 3, 5)).astype("f")
+SQUARE = np.random.default_rng(4).normal(size=(8, 8)).astype("f")
 BATCH = random.normal(size=(2, 3, 5)).astype("f")
 
 
@@ -187,6 +188,42 @@ def solving(rows: int) -> Callable[[Any], Any]:
     return lambda x: lx.fori_loop(0, 5, turn, x)
 
 
+def resampled(x: Any) -> Any:
+    """Places in cumulative sums, as a particle filter looks for them."""
+
+    def turn(i: Any, c: Any) -> Any:
+        sums = lnp.cumsum(lnp.abs(c) + 0.1)
+        places = lnp.searchsorted(sums, (lnp.arange(c.size) + 0.5) * sums[-1] / c.size)
+        return lnp.cos(c[lnp.minimum(places, c.size - 1)] * 1.1 + c * 0.5 + i)
+
+    return lx.fori_loop(0, 6, turn, x)
+
+
+def joined(x: Any, places: Any) -> Any:
+    """Rows and numbers added at places that the loop reads, with many updates for each."""
+
+    def turn(c: Any, row: Any) -> Any:
+        sums = lnp.zeros((4, c.shape[1])).at[row].add(c)
+        counts = lnp.zeros(4).at[row].add(1.0)
+        return lnp.sin(c + (sums / (counts[:, None] + 1))[row]), lnp.sum(sums)
+
+    return lx.scan(turn, x, places)
+
+
+def ranked(x: Any) -> Any:
+    """A sort, and its gradient's order."""
+    ranks = lambda c: lnp.sum(lnp.sort(c) * lnp.linspace(0, 1, c.size))  # noqa: E731
+    return lx.fori_loop(0, 3, lambda i, c: lnp.cos(c * 2 + lx.grad(ranks)(c)), x)
+
+
+def beams(x: Any) -> Any:
+    def turn(i: Any, c: Any) -> Any:
+        best, places = lx.lax.top_k(lnp.reshape(c[:, None] + lnp.cos(lnp.arange(64) + c[:, None] * 3), -1), 5)
+        return lnp.sin(best + places % 64) * 0.5 + c
+
+    return lx.fori_loop(0, 6, turn, x)
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "neighbours": (lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x), (X,)),
     "sums": (lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c * 0.3 + lnp.sum(c) * i / 200), x), (X,)),
@@ -228,6 +265,12 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a while in a branch": (lambda x: branches(x, lambda i: i % 3 + 1), (X,)),
     "elements from elements": (recurrence, (np.linspace(0, 1, 200, dtype="f"),)),
     "elements of a table": (table, (random.normal(size=(4, 50)).astype("f"),)),
+    "transposes": (lambda x: lx.fori_loop(0, 7, lambda i, c: lnp.tanh(c.T * 0.9 + c), x), (SQUARE,)),
+    "cumulative sums and searches": (resampled, (random.normal(size=24).astype("f"),)),
+    "many updates": (joined, (random.normal(size=(40, 4)).astype("f"), random.integers(0, 4, (3, 40)).astype("i"))),
+    "short sorts": (lambda x: lx.fori_loop(0, 5, lambda i, c: lnp.sort(lnp.cos(c * 3), axis=0), x), (SQUARE,)),
+    "sorts and their gradients": (ranked, (random.normal(size=40).astype("f"),)),
+    "greatest": (beams, (random.normal(size=5).astype("f"),)),
     "rows from rows": (rows_from_rows, (H,)),
     "while": (steps_to(1e3), (X,)),
     "while that never turns": (steps_to(0), (X,)),
