@@ -111,7 +111,40 @@ _FETCH_FOUR = """uvec4 fetch_four(usamplerBuffer words, int first) {
         texelFetch(words, first + 3).x);
 }
 """
-
+# An element out of a texel of a word, and four neighbours from any position out of as many words as they lie in.
+_FETCH_HALF = """uint fetch_half(usamplerBuffer words, int first, int position) {
+    return (texelFetch(words, first + (position >> 1)).x >> ((position & 1) << 4)) & 0xffffu;
+}
+"""
+_FETCH_BYTE = """uint fetch_byte(usamplerBuffer words, int first, int position) {
+    return (texelFetch(words, first + (position >> 2)).x >> ((position & 3) << 3)) & 0xffu;
+}
+"""
+_FETCH_SIGNED_HALF = """int fetch_signed_half(usamplerBuffer words, int first, int position) {
+    return int(texelFetch(words, first + (position >> 1)).x << ((~position & 1) << 4)) >> 16;
+}
+"""
+_FETCH_SIGNED_BYTE = """int fetch_signed_byte(usamplerBuffer words, int first, int position) {
+    return int(texelFetch(words, first + (position >> 2)).x << ((~position & 3) << 3)) >> 24;
+}
+"""
+# The word that begins `shift` bits behind the beginning of the first of two.
+_SHIFTED_WORD = """uint shifted_word(uint word, uint next, int shift) {
+    return (word >> shift) | ((next << 1) << (31 - shift));
+}
+"""
+_FETCH_HALVES = """uvec2 fetch_halves(usamplerBuffer words, int first, int position) {
+    int at = first + (position >> 1), shift = (position & 1) << 4;
+    uint middle = texelFetch(words, at + 1).x;
+    return uvec2(shifted_word(texelFetch(words, at).x, middle, shift),
+        shifted_word(middle, texelFetch(words, at + 2).x, shift));
+}
+"""
+_FETCH_BYTES = """uint fetch_bytes(usamplerBuffer words, int first, int position) {
+    int at = first + (position >> 2);
+    return shifted_word(texelFetch(words, at).x, texelFetch(words, at + 1).x, (position & 3) << 3);
+}
+"""
 # Doubles as words.
 _FETCH_DOUBLE = """double fetch_double(usamplerBuffer words, int first) {
     return packDouble2x32(uvec2(texelFetch(words, first).x, texelFetch(words, first + 1).x));
@@ -140,6 +173,13 @@ ACCESSES: dict[str, Access] = {
     "write_four": Access(_WRITE_FOUR, ("U64",), ("low_bits",)),
     "read_unaligned_four": Access(_READ_UNALIGNED_FOUR, ("U32",), ("low_bits",)),
     "fetch_four": Access(_FETCH_FOUR),
+    "fetch_half": Access(_FETCH_HALF),
+    "fetch_byte": Access(_FETCH_BYTE),
+    "fetch_signed_half": Access(_FETCH_SIGNED_HALF),
+    "fetch_signed_byte": Access(_FETCH_SIGNED_BYTE),
+    "shifted_word": Access(_SHIFTED_WORD),
+    "fetch_halves": Access(_FETCH_HALVES, needs=("shifted_word",)),
+    "fetch_bytes": Access(_FETCH_BYTES, needs=("shifted_word",)),
     "fetch_double": Access(_FETCH_DOUBLE),
     "fetch_two_doubles": Access(_FETCH_TWO_DOUBLES),
     "fetch_four_doubles": Access(_FETCH_FOUR_DOUBLES, needs=("fetch_two_doubles",)),

@@ -21,8 +21,8 @@ _AFTER_COPIES = frozenset(("join_places", "join_rows"))
 def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     """The numbers of the inputs and outputs that are seen through descriptor ranges of that length.
 
-    These are arrays of 32-bit elements, and in Fourier transforms of float64, in large work. An array of up to half a
-    range's length lies within a range wherever it starts; an array that moves with a loop has no fixed start.
+    These are arrays of elements of up to 32 bits, and in Fourier transforms of float64, in large work. An array of up
+    to half a range's length lies within a range wherever it starts; an array that moves with a loop has no fixed start.
     """
     arrays = (*kernel.graph.inputs, *kernel.graph.outputs)
     if max((node.type.size for node in arrays), default=0) < _LEAST_ELEMENTS:
@@ -40,5 +40,5 @@ def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:
         return False  # routines read their results
     fits = node.type.nbytes <= range_bytes // 2
     is_transformed = kernel.kind == "routine" and kernel.graph.outputs[0].op in _ONLY_WRITING
-    sizes = (WORD_BYTES, 2 * WORD_BYTES) if is_transformed else (WORD_BYTES,)
-    return fits and node.dtype.storage.itemsize in sizes and node not in kernel.moving
+    most = 2 * WORD_BYTES if is_transformed else WORD_BYTES
+    return fits and node.dtype.storage.itemsize <= most and node not in kernel.moving

@@ -6,6 +6,7 @@ in the type that shaders compute in.
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.glsl import narrow_texels
 from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, WORD_BYTES, element_types
 from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
 from lavax.backends.vulkan.glsl.uses import Uses
@@ -40,6 +41,8 @@ class Memory:
         number = self.read_descriptors.get(address)
         if number is None:
             return self.element(dtype, address, position)
+        if narrow_texels.is_narrow(dtype):
+            return narrow_texels.one(self.uses, dtype, number, position)
         texels = self.uses.descriptor("elements", number)
         if dtype.name == "f64":
             return f"{self.uses.access('fetch_double')}({texels}, 4 * w{number} + 2 * ({position}))"
@@ -67,6 +70,8 @@ class Memory:
     def four(self, dtype: DType, address: str, position: str) -> str:
         """Four aligned elements, as memory holds them."""
         number = self.read_descriptors.get(address)
+        if number is not None and narrow_texels.is_narrow(dtype):
+            return narrow_texels.four(self.uses, dtype, number, position)
         if number is not None and dtype.name == "f64":
             fetch = self.uses.access("fetch_four_doubles")
             return f"{fetch}({self.uses.descriptor('vectors', number)}, w{number} + 2 * ({position}))"
@@ -86,6 +91,8 @@ class Memory:
         """Four elements from any position, as memory holds them."""
         number = self.read_descriptors.get(address)
         if number is not None:
+            if narrow_texels.is_narrow(dtype):
+                return narrow_texels.unaligned_four(self.uses, dtype, number, position)
             if dtype.name == "f64":
                 parts = (self.read(dtype, address, f"{position} + {lane}") for lane in range(VECTOR))
                 return f"dvec4({', '.join(parts)})"
@@ -100,6 +107,8 @@ class Memory:
     def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements, given as memory holds them."""
         number = self.write_descriptors.get(address)
+        if number is not None and narrow_texels.is_narrow(dtype):
+            return narrow_texels.stored_four(self.uses, dtype, number, position, text)
         if number is not None and dtype.name == "f64":
             words, at = self.uses.access("words_of_doubles"), f"w{number} + 2 * ({position})"
             stores = self.uses.descriptor("stores", number)

@@ -14,14 +14,20 @@ from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, struc
 
 TEXEL_BYTES = 16  # the unit of positions in a range
 
-# A shader sees a range in one of four forms: the descriptor's type, and the format of texels.
+# The forms in which a shader sees a range: the descriptor's type, and the format of texels.
 _TYPES = {
     "vectors": vk.VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+    "couples": vk.VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
     "elements": vk.VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
     "stores": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
     "pairs": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+    "singles": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
 }
-_FORMATS = {"vectors": vk.VK_FORMAT_R32G32B32A32_UINT, "elements": vk.VK_FORMAT_R32_UINT}
+_FORMATS = {
+    "vectors": vk.VK_FORMAT_R32G32B32A32_UINT,
+    "couples": vk.VK_FORMAT_R32G32_UINT,
+    "elements": vk.VK_FORMAT_R32_UINT,
+}
 
 
 class DescriptorRange:
