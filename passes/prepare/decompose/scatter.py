@@ -154,12 +154,13 @@ def _joined_to(array: Node, updates: Node, places: Node, join: str) -> Node:
         return _joined_by_kernels(array, updates, places, join)
     share = -(-count // (copies * _READ_TOGETHER)) * _READ_TOGETHER
 
-    def dealt_out(value: Node, filling: int) -> Node:
+    def dealt_out(value: Node, filling: float) -> Node:
         more = copies * share - count
         return reshape(pad(value, [0], [more], [0], filling) if more else value, (copies, share))
 
     identity = splat(JOINS[join].identity(array.dtype), array.type.with_shape((copies, extent)))
-    found = _joined_by_kernels(identity, dealt_out(updates, 0), dealt_out(places, -1), join)
+    nothing = 0.0 if updates.dtype.is_float else 0  # of updates without a place
+    found = _joined_by_kernels(identity, dealt_out(updates, nothing), dealt_out(places, -1), join)
     return build(join, array, reduce(JOINS[join].reduction, found, (0,)))
 
 
