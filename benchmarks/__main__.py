@@ -28,6 +28,7 @@ from benchmarks import (
 )
 from benchmarks.comparison import Limits, Measurement, best_product, compare
 from benchmarks.figure import Figure, as_table
+from benchmarks.models.first_calls import report as report_first_calls
 from benchmarks.models.report import report as report_models
 from benchmarks.peers import LIBRARIES, Peer, find_peers
 from benchmarks.workloads import Workload, square_matmul, workloads_for
@@ -49,6 +50,7 @@ COMPARISONS = {
 # Shown row by row, for the names that match.
 REPORTS: dict[str, tuple[str, Callable[..., None]]] = {
     "models": ("Whole models: inference and training in lavax, and in PyTorch on its own GPU.", report_models),
+    "model-first-calls": ("First calls of training steps of whole models, by stage.", report_first_calls),
     "fft": ("Fourier transforms over SciPy's time on a processor, or over a copy's on a GPU.", transforms.report),
 }
 SECONDS, QUICK_SECONDS = 1.5, 0.3  # for each library and workload

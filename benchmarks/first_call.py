@@ -80,11 +80,16 @@ def seconds_text(seconds: Sequence[float]) -> str:
 
 def _pair(library: str, name: str) -> tuple[FirstCall | None, FirstCall | None]:
     with tempfile.TemporaryDirectory() as folder:
-        for variable in CACHE_VARIABLES:
-            os.putenv(variable, folder)  # for the processes started from here, not for this one
-        for variable, value in SETTINGS.items():
-            os.putenv(variable, value)
+        keep_caches_in(folder)
         return _in_process_of_its_own(library, name), _in_process_of_its_own(library, name)
+
+
+def keep_caches_in(folder: str) -> None:
+    """For the processes started from here, not for this one."""
+    for variable in CACHE_VARIABLES:
+        os.putenv(variable, folder)
+    for variable, value in SETTINGS.items():
+        os.putenv(variable, value)
 
 
 def _in_process_of_its_own(library: str, name: str) -> FirstCall | None:

@@ -5,9 +5,9 @@ Nodes that the tracer makes keep to it by construction; those of a text or a fil
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, LaterGraph
 from lavax.ir.host_function import HostFunction
 from lavax.ir.limits import MOST_ELEMENTS

@@ -5,10 +5,10 @@ The colours are those of the page around it, light or dark; the picture refers t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.ir.layered_layout import Layout, Point, layout
 from lavax.ir.picture import Box, Picture, picture_of

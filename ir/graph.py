@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from types import MappingProxyType
 from typing import Any
 
 from lavax.base.often_made import often_made
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DType, TensorType
 

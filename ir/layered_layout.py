@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from statistics import median
+
+from lavax.base.quick_dataclasses import dataclass
 
 _SWEEPS = 8  # down and up, of the orders and of the coordinates
 _LONGEST_ARROW = 100  # in layers

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import FIELDS, NUMBERS, DType
 
 

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import TensorType
 
 Attributes = Mapping[str, Any]

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lavax.base.often_made import often_made
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.brain_floats import (
     as_brain_floats,
     brain_float,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from lavax.backends.vulkan.device import features
 from lavax.backends.vulkan.device.device import largest_block
@@ -17,6 +17,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.kernels.commands import steps_of

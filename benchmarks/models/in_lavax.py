@@ -30,8 +30,8 @@ def inference(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int) -
     return _reported(function.lower(model, *given), first, seconds)
 
 
-def training(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int, policy: Policy | None = None) -> Timed:
-    """A training step; it donates the model, and so works on a copy."""
+def training_step(workload: ModelWorkload, policy: Policy | None = None) -> tuple[Any, Any]:
+    """A compiled training step, which takes and donates a model and the optimizer's state; and its optimizer."""
     optimizer = optim.adam(RATE)
     gradient = lx.value_and_grad if policy is None else partial(mixed_precision.value_and_grad, policy=policy)
 
@@ -41,6 +41,12 @@ def training(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int, po
         updates, state = optimizer.update(gradients, state, model)
         return workload.renewed(optim.apply_updates(model, updates), changed), state, loss
 
+    return step, optimizer
+
+
+def training(workload: ModelWorkload, model: Any, inputs: Arrays, calls: int, policy: Policy | None = None) -> Timed:
+    """A training step; it donates the model, and so works on a copy."""
+    step, optimizer = training_step(workload, policy)
     given = lx.device_put(inputs)
     held = [lx.tree.map(lambda leaf: leaf + 0, model), optimizer.init(model)]
 

@@ -23,11 +23,11 @@ for a logsumexp. The evaluation never rounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.operation import Attributes, Evaluation, Operation, TypeRule, define
 from lavax.ir.types import DTYPES, DType, TensorType, float32
 

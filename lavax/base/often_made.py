@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar, dataclass_transform
+
+from lavax.base.quick_dataclasses import dataclass
 
 _Made = TypeVar("_Made")
 

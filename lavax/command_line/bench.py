@@ -4,7 +4,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.command_line.dump import compiled_form
 from lavax.command_line.errors import UsageError
 from lavax.command_line.output import say

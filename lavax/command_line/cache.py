@@ -5,10 +5,10 @@ import argparse
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from lavax.base import config
+from lavax.base.quick_dataclasses import dataclass
 from lavax.command_line.errors import UsageError
 from lavax.command_line.output import columns, say
 from lavax.passes.reports.table import bytes_text

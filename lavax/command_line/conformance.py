@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax import linalg, random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import interpret
 from lavax.nn.attention import dot_product_attention
 from lavax.nn.functional import softmax

@@ -9,10 +9,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lavax.base import config
 from lavax.base.errors import LavaxError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.command_line import bench, cache, devices, dump, run_model, selftest
 from lavax.command_line.errors import UsageError, UserCodeError
 

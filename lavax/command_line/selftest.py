@@ -15,12 +15,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 
 from lavax.base import config
+from lavax.base.quick_dataclasses import dataclass
 from lavax.command_line.errors import UsageError
 from lavax.command_line.output import say
 

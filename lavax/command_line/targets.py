@@ -9,12 +9,12 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from lavax.base.errors import LavaxError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.command_line.errors import UsageError, UserCodeError
 from lavax.ir.location import is_own
 from lavax.ir.types import DTYPES

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.program import KernelProgram
 

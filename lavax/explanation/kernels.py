@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.backend import LoweredGraph
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import line_and_scope
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.program import print_step

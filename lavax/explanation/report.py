@@ -4,10 +4,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.explanation.arena import Arena
 from lavax.explanation.kernels import ExplainedKernel
 from lavax.explanation.stages import Stage

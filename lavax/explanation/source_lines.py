@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.explanation.kernels import ExplainedKernel
 
 _AROUND, _LONGEST_GAP = 2, 6  # lines shown beside those with kernels; a longer gap begins another excerpt

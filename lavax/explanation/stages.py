@@ -5,10 +5,10 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from lavax.backends.vulkan.backend import LoweredGraph
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.ir.printer import format_node, value_names
 from lavax.passes.prepare.pipeline import PASSES, stages

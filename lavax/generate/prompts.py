@@ -1,10 +1,11 @@
 """Prompts of different lengths as one array, of a length that few compiled functions serve."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from lavax.base.quick_dataclasses import dataclass
 
 _SHORTEST = 16
 

@@ -1,10 +1,9 @@
 """The choice of the next token from its logits, on the device."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import lavax.numpy as lnp
 from lavax import nn, random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.transforms.vmap import vmap
 from lavax.tracer.values.value import Value

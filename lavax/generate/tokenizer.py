@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.generate.conversation import Message, written
 from lavax.io.json_files import read_json
 

@@ -6,13 +6,13 @@ import math
 import os
 import re
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.io.atomic import remove_unfinished
 from lavax.io.json_files import parsed_json
 from lavax.io.safetensors import SafetensorsFile, write_safetensors

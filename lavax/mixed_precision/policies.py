@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.nn.modules.batch_norm import BatchNormState
 from lavax.optim.tree.precision import wide_tree
 from lavax.tracer.pytrees import pytree

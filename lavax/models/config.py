@@ -4,9 +4,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.values.value import Value

@@ -4,11 +4,11 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Config
 from lavax.models.tensors import Tensors
 from lavax.nn.modules.module import Module

@@ -1,11 +1,11 @@
 """GPT-2: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019)."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.activations import activation_of
 from lavax.models.config import Config
 from lavax.models.family import WRITER, Family

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Config, Settings
 from lavax.nn import rotary
 

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Settings
 from lavax.models.family import WRITER, Family
 from lavax.models.mamba import FAMILY as MAMBA

@@ -1,10 +1,10 @@
 """Mixtral: a decoder of the Llama family with experts in place of feed-forward layers. Jiang et al. (2024)."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.family import WRITER, Family
 from lavax.models.llama import NAMES, OPTIONAL, Llama
 from lavax.models.llama_config import Experts, LlamaConfig

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.layers import layers_of, matrix_layers, with_layers
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.mixture_of_experts import MixtureOfExperts

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.base.errors import LavaxError, ONNXError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import named_scope
 from lavax.onnx.library import Library
 from lavax.onnx.needs import Needs

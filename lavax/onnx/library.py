@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lavax.base.errors import ONNXError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.onnx.operators.operator import Operator
 from lavax.onnx.reading.graph import Graph, Node
 from lavax.onnx.reading.package import onnx_package

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lavax.base.errors import DtypeError, ONNXError, ShapeError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType, dtype_of_data
 from lavax.onnx.evaluation import Evaluator
 from lavax.onnx.library import Library

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lavax.base.errors import ONNXError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.onnx.library import Library
 from lavax.onnx.operators.control_flow import collected_outputs, constant_condition
 from lavax.onnx.operators.elementwise import unsupported_dtype

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DTYPES, DType, bfloat16, float16, float32, float64
 from lavax.numpy._core.application import apply
 from lavax.numpy._core.dtypes import canonical_dtype

@@ -9,13 +9,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lavax.base import config
 from lavax.base.errors import KeyReuseError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import user_location
 from lavax.tracer import Tracer, active_trace
 from lavax.tracer.tracing.trace import Trace

@@ -5,10 +5,11 @@ import ast
 import linecache
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import FrameType
+
+from lavax.base.quick_dataclasses import dataclass
 
 _TEXT = 2  # the position of the argument
 

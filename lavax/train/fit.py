@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.data.sources import size_of
 from lavax.io.checkpoints import CheckpointManager
 from lavax.tracer.tracing.placement import device_put

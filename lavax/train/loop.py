@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.data.loader import Loader
 from lavax.io.checkpoints import CheckpointManager
 from lavax.train.interruption import noticed_interrupts

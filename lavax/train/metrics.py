@@ -4,11 +4,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.tracer.pytrees.keys import keystr
 from lavax.tracer.pytrees.tree_tools import leaves_with_path
 from lavax.tracer.values.backend import active

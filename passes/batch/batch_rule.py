@@ -5,8 +5,8 @@ In normal form, a batched value has the batch axis in front of its own axes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import broadcast, build
 

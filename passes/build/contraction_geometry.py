@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from lavax.base.quick_dataclasses import dataclass
 from math import prod
 
 from lavax.ir.graph import INPUT, Node

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from lavax.base.quick_dataclasses import dataclass
 
 from lavax.ir.graph import Graph, Node, graph_of, input_node, with_operands
 from lavax.ir.operation import OPERATIONS

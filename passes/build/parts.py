@@ -7,7 +7,7 @@ rows is next, as in a norm, its kernel adds the parts itself. Other sums of part
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from lavax.base.quick_dataclasses import dataclass
 from functools import reduce
 
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands

@@ -1,9 +1,9 @@
 """The parts of complex values, and arithmetic on real nodes that reads like its formulas."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import float64, int32, int64
 from lavax.passes.build.builder import build, concatenate, reshape, slice_along, splat

@@ -9,9 +9,9 @@ follows from rows that take less memory, it is computed from them after the scan
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from lavax.base.errors import ReverseModeError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import add, zeros

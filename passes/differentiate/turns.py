@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, topological, with_operands
 from lavax.ir.operation import names_of_family
 from lavax.passes.build.builder import add, dot, negate, reshape, sum_over, transpose

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.fuse.coordinates import candidates, is_legal
 from lavax.passes.fuse.costs import KERNEL_LIMITS, code_of

@@ -7,8 +7,8 @@ Each reader that joined the kernel would become a result, to be written in every
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, users_of
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of

@@ -7,8 +7,8 @@ about one, they need not find out again.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, KeysView, Mapping, Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, input_node, topological, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.fusion import Fusion

@@ -12,9 +12,9 @@ is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, input_node, make_node, with_operands
 from lavax.ir.types import TensorType, TupleType
 from lavax.passes.fuse.costs import cost_of

@@ -8,8 +8,8 @@ the arrays they are made of, except those that are read there anyway, and of a f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node, users_of
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.build.parts import rows_ahead
 from lavax.passes.fuse.coordinates import candidates, covers, is_legal, is_whole_row

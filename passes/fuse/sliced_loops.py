@@ -8,10 +8,10 @@ an own row for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, input_node, make_node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.contraction import free_axes

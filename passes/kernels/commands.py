@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Union
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import KernelStep
 
 # A flag is a 32-bit word, so that no write covers two flags.

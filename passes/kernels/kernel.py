@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from math import prod
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.ir.printer import structural_key
 from lavax.passes.kernels.reads import Coordinates

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import indent
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph
 from lavax.ir.printer import print_graph
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until, View

@@ -7,8 +7,8 @@ same array read at other coordinates. Reductions and contractions read many elem
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.operation import names_of_family
 from lavax.passes.kernels.index import (

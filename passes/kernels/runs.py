@@ -7,8 +7,8 @@ sum of clamped counters, one for each run and jump.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, add, clamp, linear, substitute, variable
 from lavax.passes.kernels.reads import READS, Coordinates, Read

@@ -7,9 +7,9 @@ start, because decompositions write loops. Here they are checked for types alone
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from lavax.base.errors import VerificationError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.ir.operation import names_of_family
 from lavax.ir.ops.attention import ROUNDED

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from lavax.base import config
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph
 from lavax.passes.build.parts import with_parts_added_in_rows
 from lavax.passes.complex_parts.taking_apart import in_real_parts

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
 from lavax.passes.build.builder import broadcast, build, precision_of, reshaped, transposed, zeros

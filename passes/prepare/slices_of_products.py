@@ -10,9 +10,9 @@ the matrix are sums over rows of one shape, which one kernel computes, and what 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import (

@@ -10,8 +10,8 @@ share, such as the root of the mean square, is applied to the product, so one wa
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import broadcast, build, located, reshaped, set_location, splat

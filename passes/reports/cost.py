@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.reports.table import bytes_text, lines_text, table, times_text
 
 

@@ -1,8 +1,7 @@
 """The device memory that a program needs."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.reports.table import bytes_text, table
 
 MEANINGS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.reports.cost import Cost, KernelCost
 from lavax.passes.reports.table import lines_text, rate_text, seconds_text, table, times_text
 

@@ -8,9 +8,9 @@ products of a gated layer, share their code too, and fill a device together that
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.kernel import Kernel, kernel_key
 from lavax.passes.schedule.merge import merge_key

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, make_node
 from lavax.ir.types import TensorType, TupleType
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until, View

@@ -6,10 +6,10 @@ import math
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import accumulate
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.accesses import is_pointwise

@@ -7,8 +7,8 @@ arrays of one element. The merged kernel's code does not depend on the extents o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, input_node, make_node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.printer import format_attribute, value_names

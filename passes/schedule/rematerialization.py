@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, topological, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import computed_after

@@ -4,9 +4,9 @@ what they stack twice."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, make_node, topological, with_operands
 from lavax.ir.types import TupleType
 from lavax.passes.schedule.results_once import with_results_once

@@ -9,9 +9,9 @@ one; what the body only counts up is such a counter, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.kernels.commands import Command, Repeat, View, after_barrier, steps_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from lavax.base.quick_dataclasses import dataclass
 
 # Iterations of all loops that one invocation may make: some CPU drivers silently end loops after 65,535.
 MAX_LOOP_ITERATIONS = 40_000

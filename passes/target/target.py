@@ -6,9 +6,10 @@ Questions that depend on an operation are functions of its node. The defaults su
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS

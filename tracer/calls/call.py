@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lavax.base.errors import DtypeError, StaticArgumentError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import user_error, without_line
 from lavax.tracer.calls.signature import Signature, leaf_names
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten

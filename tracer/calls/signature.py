@@ -4,9 +4,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import user_error
 from lavax.tracer.pytrees.pytree import TreeDef, paths
 

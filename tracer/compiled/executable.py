@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lavax.base import config
 from lavax.base.errors import DeviceError, DonatedArrayError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, make_node, substitute
 from lavax.ir.location import user_error

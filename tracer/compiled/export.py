@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lavax.base.errors import DtypeError, ShapeError, SideEffectError, TreeMismatchError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of
 from lavax.ir.location import user_error

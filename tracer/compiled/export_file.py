@@ -6,7 +6,6 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from lavax.base.errors import ExportError
 from lavax.base.npy_header import read_npy_header
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import OPERATIONS, Graph, Node, parse, verify
 from lavax.tracer.pytrees.plain_trees import from_data, to_data
 from lavax.tracer.pytrees.pytree import TreeDef

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from lavax.base import config
 from lavax.base.errors import DtypeError, ShapeError, TreeMismatchError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.location import user_error
 from lavax.passes.build.host_calls import divided, holds_host_calls

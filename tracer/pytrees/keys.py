@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from lavax.base.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import builtins
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 from lavax.base.errors import TreeMismatchError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import user_error
 from lavax.tracer.pytrees.keys import DictKey, GetAttrKey, SequenceKey, name_of
 

@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import Node
 from lavax.ir.location import user_error

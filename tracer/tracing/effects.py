@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.values.value import Value
 

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lavax.base.errors import DtypeError, SideEffectError
 from lavax.base.logs import TRACES
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import graph_of
 from lavax.ir.location import user_error, user_location

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lavax.base.errors import NonFloatArgumentError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import TensorType
 from lavax.ir.location import user_error
 from lavax.tracer.calls.call import CallStructure

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.tracer.calls.call import CallStructure, call_of
 from lavax.tracer.calls.signature import Signature
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten

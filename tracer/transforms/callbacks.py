@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError, TreeMismatchError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import TensorType
 from lavax.ir.host_function import HostFunction
 from lavax.ir.location import user_error

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lavax.base.errors import CustomRuleError, DtypeError, ShapeError, TreeMismatchError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import user_error
 from lavax.ir.types import TensorType
 from lavax.tracer.pytrees.pytree import flatten, flatten_up_to, paths, unflatten

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import INPUT, Node, graph_of, input_node, substitute, topological
 

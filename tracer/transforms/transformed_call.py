@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import Node
 from lavax.passes.simplify import remove_stop_gradient, simplify

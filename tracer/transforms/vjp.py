@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of, make_node, substitute
 from lavax.passes.differentiate import vjp as differentiate_backwards

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import Any, Protocol, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from lavax.base import config
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.base.recent import Recent
 from lavax.ir import Graph, TensorType
 from lavax.passes.reports import Cost, Memory, Profile

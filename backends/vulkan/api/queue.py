@@ -16,12 +16,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
 from lavax.base.counters import counts
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 
 # Short work ends before a sleeping thread would wake up. So a wait first polls, for a time that depends on the kind of
 # device, and yields the processor between polls. On a CPU driver the work itself needs that processor, so polling is

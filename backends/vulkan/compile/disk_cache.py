@@ -13,10 +13,10 @@ import logging
 import os
 import stat
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from lavax.base import config
+from lavax.base.quick_dataclasses import dataclass
 
 _LOG = logging.getLogger("lavax.cache")
 

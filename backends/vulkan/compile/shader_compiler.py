@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from lavax.backends.vulkan import glslang
@@ -21,6 +21,7 @@ from lavax.backends.vulkan.compile.in_process import compiles_in_process
 from lavax.backends.vulkan.compile.spirv import fault_of_header, fault_of_module
 from lavax.base import config, counters
 from lavax.base.errors import ShaderCompilerError
+from lavax.base.quick_dataclasses import dataclass
 
 CACHE_LIMIT_BYTES = 64 << 20
 

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lavax.backends.vulkan.api.api import array, check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.memory.memory import Buffer
+from lavax.base.quick_dataclasses import dataclass
 
 # Stages and accesses of the barriers below. They cover shaders, copies and the host; nothing else accesses memory.
 SHADER = vk.VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT

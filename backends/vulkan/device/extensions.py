@@ -6,7 +6,7 @@ layout: a type, a pointer to the next structure, and a 32-bit boolean per featur
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lavax.backends.vulkan.api.api import (
@@ -22,6 +22,7 @@ from lavax.backends.vulkan.api.api import (
 )
 from lavax.backends.vulkan.compile.shader_compiler import accepts_extension
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
+from lavax.base.quick_dataclasses import dataclass
 
 COOPERATIVE_MATRIX = "VK_KHR_cooperative_matrix"
 COOPERATIVE_MATRIX_2 = "VK_NV_cooperative_matrix2"

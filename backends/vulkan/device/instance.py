@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 from lavax.backends.vulkan.api.api import (
@@ -20,6 +19,7 @@ from lavax.backends.vulkan.api.api import (
 from lavax.backends.vulkan.device import features, validation
 from lavax.base import config
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 
 # Best first; kinds that are not listed come last.
 KINDS = {

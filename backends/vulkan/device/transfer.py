@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from lavax.backends.vulkan.api.queue import Queue, Submission
 from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, COPIES_BEFORE_HOST_READS, CommandPool, Recorder
 from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool, StagingBuffer
 from lavax.base import counters
+from lavax.base.quick_dataclasses import dataclass
 
 # Large transfers are staged in parts of this size.
 STAGING_BYTES = 32 << 20

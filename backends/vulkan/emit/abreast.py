@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 
@@ -16,6 +15,7 @@ from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, local_inv
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.accesses import updated_in_place

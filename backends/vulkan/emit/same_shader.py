@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from math import prod
 
@@ -19,6 +19,7 @@ from lavax.backends.vulkan.emit.strided.kernel import shader_key
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import Kernel, kernel_key, once_a_kernel
 
 _KINDS = frozenset({"contract", "row"})  # maps that are equal are merged (map/merged.py)

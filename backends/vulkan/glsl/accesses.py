@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DTYPES
 
 # name: scalar, vector of four, bytes per element

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
@@ -22,6 +22,7 @@ from lavax.backends.vulkan.glsl.given import ConstantTexts
 from lavax.backends.vulkan.glsl.memory import Memory
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.base.often_made import often_made
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DType
 from lavax.passes.kernels.index import (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from lavax.backends.vulkan.glsl.expressions import literal
 from lavax.backends.vulkan.glsl.shader import Parameters
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 
 _FROM_INT = {"float": "intBitsToFloat", "int": "int", "uint": "uint"}

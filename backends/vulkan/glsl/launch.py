@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, word
 from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, substitute, unflatten
 from lavax.passes.kernels.kernel import Kernel

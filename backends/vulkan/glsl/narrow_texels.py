@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS
 from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
 
 

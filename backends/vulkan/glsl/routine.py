@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.glsl.body import Body
@@ -11,6 +10,7 @@ from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, o
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
 from lavax.passes.kernels.index import Index, unflatten, variable

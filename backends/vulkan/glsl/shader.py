@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lavax.backends.vulkan.glsl.accesses import (
     ACCESSES,
@@ -20,6 +20,7 @@ from lavax.backends.vulkan.glsl.short_rounding import with_short_rounding
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.plan import BASE_WORD, BINDINGS, Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.shaders_glsl import ShaderFunction, functions_for
 
 # The profile's name of a promise about floats: capability and execution mode of SPIR-V's float controls, bits.

@@ -7,10 +7,11 @@ in the text afterwards. Recording a name whose text is then dropped only adds an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lavax.backends.vulkan.glsl.accesses import ACCESSES, reference_name
 from lavax.backends.vulkan.glsl.extensions import EXTENSIONS
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType, float32
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.backends.vulkan.run.estimate import SLOW_DEVICE, Rates
 from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 
 _VECTOR_BYTES = 4 * VECTOR
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.plan import Plan, Shader
 from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import LavaxError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
 
 

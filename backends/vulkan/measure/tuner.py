@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 from lavax.backends.vulkan.compile.disk_cache import DiskCache
@@ -15,6 +14,7 @@ from lavax.backends.vulkan.plan.plan import Plan
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base import counters
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node
 from lavax.ir.printer import structural_key
 from lavax.ir.types import DType

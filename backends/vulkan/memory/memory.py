@@ -14,7 +14,6 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lavax.backends.vulkan.api.api import check, ffi, lib, structure, vk
@@ -26,6 +25,7 @@ from lavax.backends.vulkan.memory.memory_types import MemoryType, create_buffer,
 from lavax.backends.vulkan.plan.memory_use import COARSEST_ROUNDING_BYTES, rounded_size
 from lavax.base import config
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 
 FIRST_BLOCK_BYTES = 16 << 20
 LARGEST_GROWTH_BYTES = 1 << 30

@@ -1,11 +1,11 @@
 """The memory types of a device by purpose, and the kind of VkBuffer that is allocated in all of them."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from lavax.backends.vulkan.api.api import array, created, ffi, lib, structure, vk
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 
 LOCAL = vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
 VISIBLE = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT

@@ -8,9 +8,11 @@ its own words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Union
+
+from lavax.base.quick_dataclasses import dataclass
 
 MAX_WORDS = 30
 BASE_WORD = MAX_WORDS - 1  # in a part of a dispatch that is cut along its workgroups: the number of the first one

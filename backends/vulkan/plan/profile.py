@@ -4,7 +4,7 @@ Imports no Vulkan, so that kernels can be lowered on a machine without a driver.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from lavax.base.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.backends.vulkan.run.estimate import Estimate, Rates
 from lavax.base import config
+from lavax.base.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

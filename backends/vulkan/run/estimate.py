@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.plan.plan import Command, Dispatch, RepeatDispatches
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

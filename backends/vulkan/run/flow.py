@@ -10,11 +10,11 @@ import functools
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.api.queue import Queue, Submission
 from lavax.backends.vulkan.run.cuts import Cuts
 from lavax.backends.vulkan.run.sequence import FLAG_CHECKS, LongTurns, Once, Part, ShortTurns
+from lavax.base.quick_dataclasses import dataclass
 
 MOST_IN_FLIGHT = 2
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.backends.vulkan.plan.plan import BASE_WORD, Command, Dispatch, Plan, Shader
+from lavax.base.quick_dataclasses import dataclass
 
 _BASED = f"({WORKGROUP} + words[{BASE_WORD}])"
 _MOST_GROUPS = 65535  # more are not portable in one dimension

@@ -16,7 +16,6 @@ import struct
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from lavax.backends.vulkan.run.sequence import Once, Part, parts_of
 from lavax.backends.vulkan.run.steps import DispatchStep, Run, make_steps, record_run
 from lavax.base import config, counters
 from lavax.base.errors import DeviceError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.commands import FLAG_BYTES
 
 # The number of combinations of descriptor ranges per recording for which command buffers are kept.

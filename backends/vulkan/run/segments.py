@@ -6,11 +6,12 @@ Consecutive dispatches are recorded into one command buffer, unless they take so
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Union
 
 from lavax.backends.vulkan.plan.plan import Command, Dispatch, RepeatDispatches
 from lavax.backends.vulkan.run.cuts import Cuts, Pace
+from lavax.base.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ flag after each submission; surplus turns change nothing, because their dispatch
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Union
 
 from lavax.backends.vulkan.api.queue import Queue, Submission
@@ -21,6 +20,7 @@ from lavax.backends.vulkan.run.segments import (
     in_order,
     seconds_of,
 )
+from lavax.base.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from lavax.backends.vulkan.compile.pipelines import Pipeline
@@ -14,6 +13,7 @@ from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.memory.descriptor_ranges import BoundRanges, DescriptorRange, DescriptorSets
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES
 from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, DispatchPart, Plan, Shader
+from lavax.base.quick_dataclasses import dataclass
 
 _WORD = struct.Struct("=I")
 Bindings = tuple[tuple[str, int], ...]  # for each binding its form, and the slot of the array

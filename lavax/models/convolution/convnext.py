@@ -5,11 +5,11 @@ ConvNeXt V2 (Woo et al. 2023) has another norm in the middle of its blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.linalg.norms import vector_norm
 from lavax.models.activations import activation_of
 from lavax.models.config import ImageClassifierConfig

@@ -1,11 +1,11 @@
 """ResNets (He et al. 2016) as image classifiers: of basic blocks (18, 34) and of bottlenecks (50, 101, 152)."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.activations import activation_of
 from lavax.models.config import ImageClassifierConfig
 from lavax.models.convolution.convolution_norm import (

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
 from lavax.models.config import Config
 from lavax.models.diffusion.residual import ResidualBlock, doubled

@@ -1,11 +1,11 @@
 """What a U-Net has at one resolution: residual blocks, transformers, and a change of resolution."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.diffusion.residual import ResidualBlock, doubled
 from lavax.models.diffusion.transformer import SpatialTransformer
 from lavax.models.diffusion.unet_config import UNetConfig

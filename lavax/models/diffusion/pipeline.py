@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import float32, uint8
 from lavax.models.diffusion.autoencoder import Autoencoder
 from lavax.models.diffusion.prompts import PromptTokenizer

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.diffusion.pipeline import TextToImage
 from lavax.models.diffusion.prompts import PromptTokenizer
 from lavax.models.vision.clip_text import CLIPText

@@ -4,12 +4,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.io.json_files import read_json
 
 _BEGIN, _END = "<|startoftext|>", "<|endoftext|>"

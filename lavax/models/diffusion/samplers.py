@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.diffusion.schedule import NoiseSchedule
 
 Numbers = np.ndarray

@@ -4,12 +4,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Config
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.tracer.values.value import Value

@@ -1,11 +1,11 @@
 """A small convolutional U-Net of latent images, the workload that Meganeura's paper trains."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Config
 from lavax.models.diffusion.residual import ResidualBlock, doubled
 from lavax.models.family import Family

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Config
 from lavax.models.diffusion.settings import refuse_other_values
 

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.activations import activation_of
 from lavax.models.encoders.config import EncoderConfig
 from lavax.models.encoders.tasks import TASKS, build

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import ClassifierConfig
 
 # "model_type" -> what the names of transformers' classes begin with.

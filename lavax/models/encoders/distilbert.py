@@ -1,9 +1,9 @@
 """DistilBERT: BERT's blocks, half as many, without token types. Sanh et al. (2019)."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.activations import activation_of
 from lavax.models.encoders.bert import OPTIONAL, prepared
 from lavax.models.encoders.config import EncoderConfig

@@ -1,9 +1,9 @@
 """RoBERTa, and CamemBERT and XLM-RoBERTa, which differ in their texts alone: Liu et al. (2019)."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.encoders.bert import ENCODER_NAMES, OPTIONAL, BertConfig, adapted, prepared
 from lavax.models.encoders.tasks import build
 from lavax.models.family import Family

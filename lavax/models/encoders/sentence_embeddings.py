@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.io.json_files import read_json
 from lavax.ir.types import float32
 from lavax.models.encoders.encoder import as_mask

@@ -1,9 +1,9 @@
 """The configuration of SmolVLA."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Config
 
 # What lerobot takes from the vision-language model, which its config.json only names.

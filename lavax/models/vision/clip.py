@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Config, Settings
 from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel

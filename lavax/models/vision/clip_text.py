@@ -1,11 +1,11 @@
 """CLIP's text encoder: what Stable Diffusion reads of a prompt."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.config import Config
 from lavax.models.family import Family
 from lavax.models.pretrained import PretrainedModel

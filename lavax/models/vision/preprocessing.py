@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.io.json_files import read_json
 from lavax.models.vision.resampling import resize
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+
+from lavax.base.quick_dataclasses import dataclass
 
 _BITS = 22  # after the point of a weight: Pillow sums products with 8-bit pixels in 32 bits
 

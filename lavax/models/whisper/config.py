@@ -1,8 +1,7 @@
 """Settings of Whisper models."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.activations import activation_of
 from lavax.models.config import Config
 

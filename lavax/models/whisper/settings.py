@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Self
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.io.json_files import read_json
 from lavax.models.whisper.config import WhisperConfig
 

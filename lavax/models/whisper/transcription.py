@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.models.whisper.audio import HOP, SAMPLE_RATE, log_mel_spectrogram
 from lavax.models.whisper.rules import Rules
 from lavax.models.whisper.settings import TranscriptionSettings

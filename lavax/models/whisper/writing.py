@@ -4,7 +4,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import float32, int32
 from lavax.models.whisper.rules import Rules, Written
 from lavax.models.whisper.whisper import Whisper

@@ -3,12 +3,12 @@ way into the product."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.nn.modules.linear import Embedding, Linear
 from lavax.nn.modules.module import Module, field
 from lavax.numpy._core.operands import ArrayLike, as_value

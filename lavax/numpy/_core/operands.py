@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from lavax.base.errors import DtypeError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType, TensorType, bool_, complex64, float32, int32
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.promotion import promote

@@ -1,10 +1,9 @@
 """Mantissa, exponent and neighbours of floats, and replacements of infinities and NaN."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType, bfloat16, float16, float32, float64, int16, int32, int64
 from lavax.numpy._core.application import apply, real_numbers, together
 from lavax.numpy._core.broadcasting import broadcast_arrays

@@ -5,9 +5,9 @@ import functools
 import math
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.numpy._core.broadcasting import broadcast_shapes, broadcast_to
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import index_error, shape_error
 from lavax.numpy._core.movement import reshaped, transposed

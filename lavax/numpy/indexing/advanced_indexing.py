@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.broadcasting import common_shape, spread
 from lavax.numpy._core.errors import dtype_error, index_error

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.monoids import BY_JOIN
 from lavax.ir.types import TensorType, bool_, complex128, float64, int32, int64
 from lavax.numpy._core.application import apply, as_truth

@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import TensorType, bool_
 from lavax.numpy._core.broadcasting import common_shape, spread
 from lavax.numpy._core.errors import index_error

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.broadcasting import common_dtype

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lavax.base.errors import ONNXError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.onnx.nnef.text import Call, Fragment, Name, Statement, folded
 
 _DEEPEST = 64  # fragments in one another

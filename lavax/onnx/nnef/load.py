@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lavax.base.errors import ONNXError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.onnx.evaluation import Evaluator
 from lavax.onnx.library import Library
 from lavax.onnx.model import Model

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax import nn
+from lavax.base.quick_dataclasses import dataclass
 from lavax.onnx.operators.operator import REQUIRED, Call, Operator
 from lavax.onnx.table import TABLE
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lavax.base.errors import ONNXError
+from lavax.base.quick_dataclasses import dataclass
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|\#[^\n]*)|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.base.errors import ONNXError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import dtype_of_data
 from lavax.numpy._core.operands import cast
 from lavax.onnx.reading.graph import Graph, Node

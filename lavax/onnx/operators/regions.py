@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.onnx.operators.operator import REQUIRED, Call, Operator, converted
 from lavax.onnx.operators.sampling import linear_taps, read_at, sampled
 

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from lavax.base.quick_dataclasses import dataclass
 
 Dimension = int | str | None  # a number, the name of one, or any
 

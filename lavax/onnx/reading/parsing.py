@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lavax.base.errors import ONNXError
+from lavax.base.quick_dataclasses import dataclass
 from lavax.onnx.reading.graph import Graph, Input, Node
 from lavax.onnx.reading.package import onnx_package
 from lavax.onnx.reading.tensors import array_of, dense, numpy_dtype

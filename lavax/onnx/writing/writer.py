@@ -6,11 +6,12 @@ A value may be held with extents of 1 where its elements repeat, because element
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.ir.types import DType, TensorType
 from lavax.onnx.reading.package import onnx_package

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import float32
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error

@@ -6,12 +6,12 @@ defaults and scales are SciPy's. Frequencies are in units of `fs`, times in unit
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.nn.sound.segments import cut_segments
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import common_dtype

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import linalg, random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike

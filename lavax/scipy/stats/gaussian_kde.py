@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import lavax.numpy as lnp
 from lavax import linalg, random
+from lavax.base.quick_dataclasses import dataclass
 from lavax.nn.functional import logsumexp
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error

@@ -10,9 +10,9 @@ inference", 2023).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.build.attention import named_operands, visible
 from lavax.passes.build.builder import (

@@ -10,11 +10,11 @@ Arrays keep paired blocks side by side, [..., matches, 2, rows of a block, …] 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node, graph_of, input_node
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import (

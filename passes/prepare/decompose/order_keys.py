@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import DType, float32, int32, uint32, uint64
 from lavax.passes.build.builder import add, build, cast, equal, greater, splat, where

@@ -8,9 +8,9 @@ result. Transposed convolutions and the gradients of strided ones are of this ki
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import gcd, prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
 from lavax.passes.build.builder import build, reshape, slice_along, zeros

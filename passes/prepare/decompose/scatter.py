@@ -7,10 +7,10 @@ In both cases the updates of an element are combined in the same order on every 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce as joined
 from math import prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import JOINS, SCATTERS
 from lavax.ir.ops.lowered.scatter import levels_of

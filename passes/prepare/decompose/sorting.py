@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, make_node
 from lavax.ir.types import uint32, uint64
 from lavax.passes.build.builder import build, cast, gather, iota, splat, transpose

@@ -14,10 +14,11 @@ queries that see their keys, whereas the plain product spreads them as NaN throu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from math import inf, isfinite, prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.types import DType, float32
 from lavax.passes.build.builder import (

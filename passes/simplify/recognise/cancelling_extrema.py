@@ -13,11 +13,12 @@ node's own coordinates. Two elements cancel only if they depend on the same elem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import isfinite, isnan, prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
 from lavax.ir.types import TupleType
 from lavax.passes.build.builder import build

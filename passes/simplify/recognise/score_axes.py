@@ -6,8 +6,8 @@ movement between two operations of a pattern has no effect, as long as it splits
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import broadcast, reshape, transpose
 from lavax.passes.build.matching import axis_groups

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node, make_node
 from lavax.passes.build.builder import logical_and
 from lavax.passes.kernels.index import Index, constant, linear, variable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Union
 
 from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape, cooperative_shapes
@@ -21,6 +20,7 @@ from lavax.backends.vulkan.emit.attention.workgroup_shape import (
     keeps_busy,
 )
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
 from lavax.passes.kernels.kernel import Kernel

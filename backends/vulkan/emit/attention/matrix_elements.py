@@ -7,10 +7,10 @@ the second minus the first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lavax.backends.vulkan.emit.attention.tiles import Part, Row, folded_pairs
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, add, clamp, constant, linear, variable
 

@@ -7,8 +7,7 @@ compute every pair, and write and read scores. docs/performance/products.md has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import GRADIENTS
 from lavax.passes.build.attention import named_operands, pairs_in_blocks, visible_pairs

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.attention.problem import Stage
 from lavax.backends.vulkan.emit.attention.workgroup_shape import WorkgroupShape
 from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, add, clamp, linear, quotient, remainder
 

@@ -8,12 +8,13 @@ are alive at once and of the results' rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 
 _VECTOR_BYTES, _FLOAT_BYTES = 16, 4
 # The most registers for tiles, sums and operands. Chosen by `python -m benchmarks.attention_tiles`.

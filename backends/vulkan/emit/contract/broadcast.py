@@ -11,8 +11,6 @@ The tile is written in a loop over its rows, so that the epilogue is in the shad
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.span import both
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
@@ -20,6 +18,7 @@ from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.build.contraction_geometry import neighbours_of
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, variable
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lavax.backends.vulkan.emit.contract.choose_cpu import tile_for_cpu, tiles_for_cpu
 from lavax.backends.vulkan.emit.contract.choose_gpu import (
@@ -28,6 +28,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     fits,
 )
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
 from lavax.passes.build.contraction_geometry import sizes_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lavax.backends.vulkan.emit.contract.choose_registers import short_register_tiles
 from lavax.backends.vulkan.emit.contract.tiles import (
@@ -15,6 +15,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
 )
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.build.contraction_geometry import Sizes, are_windows
 

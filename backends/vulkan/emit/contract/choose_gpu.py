@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.contract.choose_registers import register_tiles
 from lavax.backends.vulkan.emit.contract.tile_limits import LONGEST_EPILOGUE, WORKGROUP_TILES
@@ -18,6 +17,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     fits,
 )
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import DTYPES
 from lavax.passes.build.contraction_geometry import Sizes, number_of_parts

@@ -12,7 +12,6 @@ the elements of a matrix are distributed over invocations, and the epilogue need
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
@@ -23,6 +22,7 @@ from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT, eight_in_memory, matrix_type, packed, source_of
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DTYPES
 from lavax.passes.build.contraction_geometry import neighbours_of
 from lavax.passes.kernels.index import (

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.span import Span, StagedVector, both
@@ -27,6 +26,7 @@ from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.build.contraction_geometry import neighbours_of
 from lavax.passes.kernels.index import Index, add, clamp, linear, quotient, remainder, variable
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.glsl.body import LANE, Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.base.kept import kept
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.index import Index, add, clamp, linear, quotient
 
 # A lane of a vector, or None for the whole vector, and the condition under which the tile owns it; "" for always.

@@ -10,11 +10,11 @@ tile, if elements along the sum are neighbours and there are few rows or columns
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.build.contraction_geometry import Sizes
 
 # The loads of a vector of four: two of 64 bits.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.emit.contract.choose_cpu import CPU_COSTS, tile_for_cpu
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.build.contraction_geometry import are_windows, sizes_of
 

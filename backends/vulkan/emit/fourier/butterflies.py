@@ -7,10 +7,10 @@ halves the products (Singleton 1969).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
 from lavax.passes.numerics.unit_roots import unit_root
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.fourier.shape import least_together, longest_line
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
 from lavax.passes.numerics.primes import balanced, prime_factors
 

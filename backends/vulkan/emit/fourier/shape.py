@@ -1,9 +1,8 @@
 """How a workgroup shares the points of a few lines."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
 from lavax.passes.numerics.primes import balanced, prime_factors
 

@@ -7,7 +7,6 @@ along a line, or across lines.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed, vector_type
@@ -18,6 +17,7 @@ from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT
 from lavax.passes.kernels.index import Index, linear, quotient, remainder, unflatten
 from lavax.passes.kernels.kernel import Kernel

@@ -11,7 +11,6 @@ the shader and come back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
@@ -19,6 +18,7 @@ from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.ops.linear_algebra import parts_of
 from lavax.passes.kernels.index import Index, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel

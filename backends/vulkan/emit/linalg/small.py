@@ -6,7 +6,6 @@ that the kernels for larger matrices have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import nan, prod
 
 from lavax.backends.vulkan.glsl.body import LANE, quotient_exact
@@ -14,6 +13,7 @@ from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, literal, 
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.linear_algebra import parts_of
 from lavax.passes.kernels.index import Index, constant, flatten, linear, unflatten, variable

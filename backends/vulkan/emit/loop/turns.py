@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Union
 
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.plan import Work
+from lavax.base.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ they are, and counters that move them are in memory. So a long loop can be cut a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
@@ -40,6 +40,7 @@ from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble, word
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.fuse.lane_loops import LANE_LOOPS
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until
 from lavax.passes.kernels.kernel import Kernel, KernelStep

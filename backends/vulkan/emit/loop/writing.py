@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
@@ -19,6 +18,7 @@ from lavax.backends.vulkan.emit.loop.turns import Branch, FirstRow, HandedOn, Me
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.backends.vulkan.glsl.shader import word
 from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.base.quick_dataclasses import dataclass
 
 _VECTOR_BYTES = 16
 _WORD_BYTES = 4

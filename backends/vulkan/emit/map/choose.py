@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.map.schedule import (
     ElementTiles,
@@ -19,6 +18,7 @@ from lavax.backends.vulkan.emit.map.transposition import Transposition, find_tra
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import Kernel
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, is_multiple
@@ -26,6 +25,7 @@ from lavax.backends.vulkan.glsl.launch import (
 )
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from lavax.base.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ its elements are neighbours, and builds from their components the four vectors t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.emit.map.transposition import Transposition
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.index import Index, add, linear, quotient, remainder, substitute, variable
 
 

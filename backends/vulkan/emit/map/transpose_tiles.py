@@ -10,12 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.map.transposition import Transposition
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, open_body
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.index import Index, linear, quotient, remainder, variable
 
 

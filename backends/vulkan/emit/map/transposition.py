@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import Index, Variable, flatten, order_of, unflatten

@@ -8,7 +8,7 @@ phase and not computed again; long rows are read again, from the cache.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationRows
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourRows
@@ -19,6 +19,7 @@ from lavax.backends.vulkan.emit.reduce.unroll import ways_to_walk
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 

@@ -7,7 +7,7 @@ are interleaved. Row groups are large enough to keep a row's elements in registe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lavax.backends.vulkan.emit.reduce.early_reads import reads_of_elements
@@ -27,6 +27,7 @@ from lavax.backends.vulkan.emit.reduce.unroll import UNROLL_LIMITS, unrolled, wa
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import Kernel
 
 # Elements read as neighbours along a row, and along the rows (unit_strides).

@@ -7,11 +7,11 @@ because each step ends with a barrier, and all of them join the few that are lef
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 
 _LANE_OF_GROUP = "gl_LocalInvocationID.x"

@@ -6,12 +6,12 @@ Members exchange within their subgroup first, then the subgroups of a workgroup 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup, doubling
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.launch import open_invocations
 from lavax.backends.vulkan.glsl.reductions import shuffled
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 
 

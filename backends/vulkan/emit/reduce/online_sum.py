@@ -9,10 +9,10 @@ grow with the row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, MINUS_INFINITY, VECTOR
 from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import float32
 from lavax.passes.kernels.accesses import operand_coordinates

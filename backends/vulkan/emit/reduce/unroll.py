@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lavax.backends.vulkan.emit.reduce.row_reads import arrays_kept
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import Kernel
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.emit.scan.lines import ScannedLines, lines_of
 from lavax.backends.vulkan.emit.scan.schedule import Columns, Lanes, ScanSchedule
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS

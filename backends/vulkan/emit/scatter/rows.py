@@ -6,7 +6,7 @@ updates in their order. Subgroups share the columns; where these are few, they a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lavax.backends.vulkan.emit.map.kernel import emit_copy
 from lavax.backends.vulkan.emit.scatter.lines import JOINS
@@ -15,6 +15,7 @@ from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.index import Index, linear
 from lavax.passes.kernels.kernel import Kernel
 

@@ -7,7 +7,7 @@ chunks of these results were folded again, so that no invocation joins more than
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from lavax.backends.vulkan.emit.map.kernel import emit_copy
@@ -17,6 +17,7 @@ from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, flatten, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel

@@ -6,7 +6,6 @@ both runs, and merges from there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from lavax.backends.vulkan.glsl.body import Body
@@ -14,6 +13,7 @@ from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, before, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.index import ZERO, Index, flatten
 from lavax.passes.kernels.kernel import Kernel
 

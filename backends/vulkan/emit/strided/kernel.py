@@ -7,7 +7,7 @@ elementwise functions, which one shader can take as parameters.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from lavax.backends.vulkan.emit.contract.kernel import dot_of, schedule_of
@@ -29,6 +29,7 @@ from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import Kernel, kernel_key
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
 from lavax.backends.vulkan.emit.strided.product import Strided, StridedProduct
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.plan import BASE_WORD
+from lavax.base.quick_dataclasses import dataclass
 
 # What elementwise functions make. The word `functions` says which one applies, in FUNCTION_BITS per role, and from bit
 # ALONG_SUM on whether an operand's neighbours in memory lie along the sum.

@@ -8,13 +8,14 @@ serves all of them: it takes the strides and the choice of functions as paramete
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.glsl.body import Body, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import float32
 from lavax.passes.build.contraction_geometry import Sizes, is_strided

@@ -14,7 +14,7 @@ last row or column the last one is read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import chain
 
@@ -32,6 +32,7 @@ from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, word
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import float32
 
 

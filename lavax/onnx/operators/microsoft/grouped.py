@@ -1,13 +1,13 @@
 """GroupQueryAttention: attention of grouped queries to a cache, which may be quantised or hold a window only."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.base.quick_dataclasses import dataclass
 from lavax.onnx.operators.attention import attend, by_head, joined_heads, rotated, window_mask
 from lavax.onnx.operators.operator import REQUIRED, Call, Operator, converted
 from lavax.onnx.operators.quantized import MICROSOFT
