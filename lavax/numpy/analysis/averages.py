@@ -9,7 +9,8 @@ from lavax.ir.types import DType
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import Axis, normal_axes, rising_axes
 from lavax.numpy._core.broadcasting import common_dtype, spread
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.dtypes import canonical_dtype
+from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.promotion import averaging, promote
@@ -76,19 +77,25 @@ def cov(
     ddof: int | None = None,
     fweights: ArrayLike | None = None,
     aweights: ArrayLike | None = None,
+    dtype: Any = None,
 ) -> Value:
     """The covariances of variables, one per row (a column if not `rowvar`) with its observations.
 
     Divides by their number less `ddof` (1, or 0 if `bias`). `fweights` is the number of times each observation was
-    made, `aweights` its weight.
+    made, `aweights` its weight. `dtype` is that of the result, in which it is computed; None: that of the variables.
     """
-    rows, held = _variables_to_average((m,) if y is None else (m, y), rowvar)
+    rows, held = _variables_to_average((m,) if y is None else (m, y), rowvar, dtype)
     return cast(_covariances(rows, ddof if ddof is not None else int(not bias), fweights, aweights), held)
 
 
-def _variables_to_average(parts: Sequence[ArrayLike], rowvar: bool) -> tuple[Value, DType]:
+def _variables_to_average(parts: Sequence[ArrayLike], rowvar: bool, dtype: Any) -> tuple[Value, DType]:
     """All variables, one per row, as floats to be averaged, and the dtype of the result."""
     rows = concatenate([_variables(part, rowvar) for part in common_dtype(parts)], 0)
+    if dtype is not None:
+        held = canonical_dtype(dtype)
+        if not held.is_inexact:
+            raise dtype_error(f"cov, corrcoef: dtype must be one of floats or complex numbers, got {held.user_name}")
+        rows = cast(rows, held)
     return cast(rows, averaging(rows.type.dtype)), rows.type.dtype
 
 
@@ -127,9 +134,12 @@ def _one_as_scalar(matrix: Value) -> Value:
 
 
 @one_program("rowvar")
-def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Value:
-    """The correlations of variables, one per row (a column if not `rowvar`): from -1 to 1, NaN for constant ones."""
-    rows, held = _variables_to_average((x,) if y is None else (x, y), rowvar)
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: Any = None) -> Value:
+    """The correlations of variables, one per row (a column if not `rowvar`): from -1 to 1, NaN for constant ones.
+
+    `dtype` is as in `cov`.
+    """
+    rows, held = _variables_to_average((x,) if y is None else (x, y), rowvar, dtype)
     matrix = _covariances(rows, 1, None, None)
     if not matrix.ndim:
         return cast(divide(matrix, matrix), held)

@@ -1,7 +1,7 @@
 """Convolution and correlation of one-axis arrays."""
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.broadcasting import common_dtype
@@ -29,14 +29,14 @@ def _lines(name: str, a: ArrayLike, v: ArrayLike) -> list[Value]:
     return values
 
 
-def _sliding(long: Value, short: Value, precision: str | None) -> Value:
+def _sliding(long: Value, short: Value, precision: str | None, wanted: Any) -> Value:
     """The sums of products of the reversed `short` with windows of `long` that may extend beyond its ends."""
     count, width = long.size, short.size
     padded = pad(long, width - 1)
     length = count + width - 1
     kind = TensorType((length, width), int32)
     windows = take(padded, add(iota(kind, 0), iota(kind, 1)), mode="promise_in_bounds")
-    return matmul(windows, flip(short), precision)
+    return matmul(windows, flip(short), precision, wanted)
 
 
 def _trimmed(full: Value, count: int, width: int, mode: Mode) -> Value:
@@ -51,24 +51,39 @@ def _trimmed(full: Value, count: int, width: int, mode: Mode) -> Value:
     return cut(full, 0, start, start + length)
 
 
-def convolve(a: ArrayLike, v: ArrayLike, mode: Mode = "full", *, precision: str | None = None) -> Value:
+def convolve(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: Mode = "full",
+    *,
+    precision: str | None = None,
+    preferred_element_type: Any = None,
+) -> Value:
     """The convolution of two one-axis arrays.
 
     `mode`: "full", wherever they overlap; "same", of the longer one's length; "valid", where they overlap completely.
-    `precision` is as in `matmul`.
+    `precision` and `preferred_element_type` are as in `matmul`.
     """
     first, second = _lines("convolve", a, v)
     if second.size > first.size:
         first, second = second, first
-    return _trimmed(_sliding(first, second, precision), first.size, second.size, mode)
+    return _trimmed(_sliding(first, second, precision, preferred_element_type), first.size, second.size, mode)
 
 
-def correlate(a: ArrayLike, v: ArrayLike, mode: Mode = "valid", *, precision: str | None = None) -> Value:
+def correlate(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: Mode = "valid",
+    *,
+    precision: str | None = None,
+    preferred_element_type: Any = None,
+) -> Value:
     """The correlation of two one-axis arrays: `convolve` of `a` with the conjugate of `v` reversed.
 
-    `mode` is as in `convolve`, `precision` as in `matmul`.
+    `mode` is as in `convolve`, `precision` and `preferred_element_type` are as in `matmul`.
     """
     first, second = _lines("correlate", a, conj(v))
     if second.size > first.size:
-        return flip(_trimmed(_sliding(second, flip(first), precision), second.size, first.size, mode))
-    return _trimmed(_sliding(first, flip(second), precision), first.size, second.size, mode)
+        whole = _sliding(second, flip(first), precision, preferred_element_type)
+        return flip(_trimmed(whole, second.size, first.size, mode))
+    return _trimmed(_sliding(first, flip(second), precision, preferred_element_type), first.size, second.size, mode)

@@ -2,16 +2,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from lavax.ir.types import TensorType, float32, float64, int32
 from lavax.numpy._core.application import as_floating, real_numbers
 from lavax.numpy._core.axes import Axis, rising_axes
 from lavax.numpy._core.broadcasting import broadcast_to, fit, spread
+from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import cut, reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, as_operand, cast
 from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.promotion import promote
+from lavax.numpy.analysis.weighted_quantiles import by_weights
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.joining import stack
 from lavax.numpy.arrays.manipulation import ravel
@@ -29,8 +32,8 @@ from lavax.tracer.values.value import Value
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "ptp", "quantile"]
 
-Method: TypeAlias = Literal["linear", "lower", "higher", "midpoint", "nearest"]
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+Method: TypeAlias = Literal["linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"]
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 @one_program("axis", "method", "keepdims")
@@ -42,21 +45,36 @@ def quantile(
     overwrite_input: bool = False,
     method: Method = "linear",
     keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Value:
     """The value below which the fraction `q` of the elements over `axis` (None: all axes) lies; NaN if one is.
 
     The axes of `q` come first in the result. `method` chooses the value between two elements. Fractions outside
     0 to 1 give NaN.
+
+    `method` "inverted_cdf" gives the least element that, with all below it, has the fraction `q` of the `weights`: all
+    equal, or of the shape of `a` or of `axis`. Weights below 0 and NaN give NaN. Raises ValueError for weights with
+    another method, ShapeError for weights of another shape.
     """
     refuse_out("quantile", out)
-    return _quantile("quantile", a, q, axis, method, keepdims, skip_nan=False)
+    return _quantile("quantile", a, q, axis, method, keepdims, weights, skip_nan=False)
 
 
 def _quantile(
-    name: str, x: ArrayLike, q: ArrayLike, axis: Axis, method: Method, keepdims: bool, skip_nan: bool
+    name: str,
+    x: ArrayLike,
+    q: ArrayLike,
+    axis: Axis,
+    method: Method,
+    keepdims: bool,
+    weights: ArrayLike | None,
+    skip_nan: bool,
 ) -> Value:
     if method not in _METHODS:
         raise ValueError(f"{name}: method is one of {', '.join(_METHODS)}, got {method!r}")
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(f"{name}: weights need method='inverted_cdf', got {method!r}")
     rows, outer, kept = _rows(name, x, axis)
     count = rows.shape[-1]
     operand = as_operand(q)
@@ -66,24 +84,51 @@ def _quantile(
     rows, fractions = cast(rows, places), fit(operand, operand.type.with_dtype(places))
     if not count:
         return cast(broadcast_to(float("nan"), (*fractions.shape, *(kept if keepdims else outer))), dtype)
-    ordered = bind("sort", rows, axis=rows.ndim - 1)
-    holds_nan = isnan(reshaped(cut(ordered, ordered.ndim - 1, count - 1, count), outer))
-    if skip_nan:
-        numbers = sum_over(cast(isnan(rows), int32), -1)
-        last = maximum(cast(subtract(count - 1, numbers), fractions.type.dtype), 0)
+    if method == "inverted_cdf":
+        given = None if weights is None else _rows(name, _like_elements(name, weights, x, axis), axis)[0]
+        at_fraction = by_weights(rows, given, skip_nan)
     else:
-        last = constant(float(count - 1), TensorType(outer, rows.type.dtype))
+        at_fraction = _by_places(rows, method, skip_nan)
     results = []
     for fraction in [reshaped(ravel(fractions)[k], ()) for k in range(fractions.size)]:
-        found = _at_place(ordered, minimum(multiply(last, clip(fraction, 0, 1)), last), method)
-        found = found if skip_nan else where(holds_nan, float("nan"), found)
-        found = where(logical_and(greater_equal(fraction, 0), less_equal(fraction, 1)), found, float("nan"))
+        within = logical_and(greater_equal(fraction, 0), less_equal(fraction, 1))
+        found = where(within, at_fraction(clip(fraction, 0, 1)), float("nan"))
         results.append(reshaped(found, kept) if keepdims else found)
     shape = kept if keepdims else outer
     if not fractions.ndim:
         return cast(results[0], dtype)
     together = reshaped(stack(results), (*fractions.shape, *shape)) if results else zeros((*fractions.shape, *shape))
     return cast(together, dtype)
+
+
+def _like_elements(name: str, weights: ArrayLike, x: ArrayLike, axis: Axis) -> Value:
+    """The weights in the shape of `x`. Raises ShapeError if they have neither that shape nor that of the axes."""
+    value, shape = real_numbers(name, weights), as_operand(x).type.shape
+    if value.shape == shape:
+        return value
+    axes = rising_axes(name, axis, as_operand(x).type)
+    along = tuple(shape[d] for d in axes)
+    if value.shape != along:
+        raise shape_error(f"{name}: weights {value.type} must have the shape of a {shape} or of its axes {along}")
+    return broadcast_to(reshaped(value, tuple(n if d in axes else 1 for d, n in enumerate(shape))), shape)
+
+
+def _by_places(rows: Value, method: Method, skip_nan: bool) -> Callable[[Value], Value]:
+    """The function that gives each row's element at a fraction of its elements."""
+    outer, count = rows.shape[:-1], rows.shape[-1]
+    ordered = bind("sort", rows, axis=rows.ndim - 1)
+    holds_nan = isnan(reshaped(cut(ordered, ordered.ndim - 1, count - 1, count), outer))
+    if skip_nan:
+        numbers = sum_over(cast(isnan(rows), int32), -1)
+        last = maximum(cast(subtract(count - 1, numbers), rows.type.dtype), 0)
+    else:
+        last = constant(float(count - 1), TensorType(outer, rows.type.dtype))
+
+    def at_fraction(fraction: Value) -> Value:
+        found = _at_place(ordered, minimum(multiply(last, fraction), last), method)
+        return found if skip_nan else where(holds_nan, float("nan"), found)
+
+    return at_fraction
 
 
 def _rows(name: str, x: ArrayLike, axis: Axis) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
@@ -134,10 +179,12 @@ def percentile(
     overwrite_input: bool = False,
     method: Method = "linear",
     keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Value:
     """As `quantile`, with `q` in hundredths."""
     refuse_out("percentile", out)
-    return quantile(a, _of_hundredths(q), axis, method=method, keepdims=keepdims)
+    return quantile(a, _of_hundredths(q), axis, method=method, keepdims=keepdims, weights=weights)
 
 
 def _of_hundredths(q: ArrayLike) -> ArrayLike:
@@ -163,10 +210,12 @@ def nanquantile(
     overwrite_input: bool = False,
     method: Method = "linear",
     keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Value:
     """As `quantile` of the elements that are not NaN; NaN where there are none."""
     refuse_out("nanquantile", out)
-    return _quantile("nanquantile", a, q, axis, method, keepdims, skip_nan=True)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, weights, skip_nan=True)
 
 
 @one_program("axis", "method", "keepdims")
@@ -178,10 +227,12 @@ def nanpercentile(
     overwrite_input: bool = False,
     method: Method = "linear",
     keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
 ) -> Value:
     """As `percentile` of the elements that are not NaN; NaN where there are none."""
     refuse_out("nanpercentile", out)
-    return nanquantile(a, _of_hundredths(q), axis, method=method, keepdims=keepdims)
+    return nanquantile(a, _of_hundredths(q), axis, method=method, keepdims=keepdims, weights=weights)
 
 
 @one_program("axis", "keepdims")

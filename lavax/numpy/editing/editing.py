@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.types import TensorType, int32
-from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.axes import Axis, normal_axis, rising_axes
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import index_error, shape_error
 from lavax.numpy._core.movement import cut, reshaped
@@ -143,27 +143,25 @@ def _sources(places: Value, extent: int) -> Value:
     return At(subtract(line, cumsum(is_new)))[targets].set(add(order, extent))
 
 
-def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Value:
-    """The one-axis `filt` without the zeros at its front ("f" in `trim`) and at its back ("b").
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Value:
+    """`filt` without what holds only zeros at the front ("f" in `trim`) and at the back ("b") of `axis` (None: of all).
 
-    The shape of the result depends on the data: outside `compile` only. Raises ShapeError unless it has one axis,
-    ValueError for other letters in `trim`.
+    The shape of the result depends on the data: outside `compile` only. Raises ValueError for other letters in `trim`.
     """
     value = as_value(filt)
-    if value.ndim != 1:
-        raise shape_error(f"trim_zeros: {value.type} must have one axis")
     if set(trim.lower()) - set("fb"):
         raise ValueError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
-    if not value.size:
-        return own(value)
-    full = not_equal(value, 0)
     advice = "inside compile, keep the zeros"
-    leading = length_of("trim_zeros", argmax(full), None, advice)
-    trailing = length_of("trim_zeros", argmax(flip(full)), None, advice)
-    if not bool(any_of(full)):
-        return value[:0]
-    start = leading if "f" in trim.lower() else 0
-    return cut(value, 0, start, value.size - (trailing if "b" in trim.lower() else 0))
+    holds = not_equal(value, 0)
+    result = value
+    for along in rising_axes("trim_zeros", axis, value.type) if value.size else ():
+        full = any_of(holds, tuple(d for d in range(value.ndim) if d != along))
+        leading = length_of("trim_zeros", argmax(full), None, advice)
+        trailing = length_of("trim_zeros", argmax(flip(full)), None, advice)
+        extent = value.shape[along]
+        start, stop = leading if "f" in trim.lower() else 0, extent - (trailing if "b" in trim.lower() else 0)
+        result = cut(result, along, start, stop) if bool(any_of(full)) else cut(result, along, 0, 0)
+    return own(result) if result is value else result
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:

@@ -1,7 +1,7 @@
 """Padding at the ends of axes."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, own, scalar_as
 from lavax.numpy.editing.padding_modes import MODES, Mode, padded_axis
+from lavax.numpy.functional.along_axis import apply_along_axis
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
@@ -36,12 +37,13 @@ def _by_side(name: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
 def pad(
     array: ArrayLike,
     pad_width: PadWidth,
-    mode: Mode = "constant",
+    mode: Mode | Callable[..., ArrayLike] = "constant",
     *,
     constant_values: PadValues = 0,
     end_values: PadValues = 0,
     stat_length: PadWidth | None = None,
     reflect_type: Literal["even", "odd"] = "even",
+    **kwargs: Any,
 ) -> Value:
     """`array` with `pad_width` more elements at the ends of its axes.
 
@@ -49,15 +51,23 @@ def pad(
     (`constant_values`; where the edges of two axes meet, that of the later axis), "edge", "reflect" and "symmetric"
     (mirrored at or beyond the last element; `reflect_type` "odd" about its value), "wrap", "linear_ramp" (to
     `end_values`), "maximum", "minimum", "mean" and "median" (of `stat_length` elements at that end, or all), "empty".
+
+    As a function, `mode(line, widths, axis, kwargs)` returns each line along each axis in turn, which it is given with
+    zeros at its ends; lines of arrays are not written to.
     Raises ShapeError for negative widths, and if there is no element to repeat; ValueError for another mode.
     """
-    if mode not in MODES:
-        raise ValueError(f"pad: mode {mode!r} is not known; the modes are {', '.join(MODES)}")
+    if not callable(mode):
+        if mode not in MODES:
+            raise ValueError(f"pad: mode {mode!r} is not known; the modes are {', '.join(MODES)}")
+        if kwargs:
+            raise TypeError(f"pad: {', '.join(kwargs)} is no argument of mode {mode!r}")
     value = as_value(array)
     pairs = _by_side("pad_width", pad_width, value.ndim)
     widths = [(whole_number("pad_width", before), whole_number("pad_width", after)) for before, after in pairs]
     if any(width < 0 for pair in widths for width in pair):
         raise shape_error(f"pad: widths must not be negative, got {pad_width}")
+    if callable(mode):
+        return _by_function(value, widths, mode, kwargs)
     if mode in ("constant", "empty"):
         return _with_constants(value, widths, 0 if mode == "empty" else constant_values)
     name, given_sides = ("end_values", end_values) if mode == "linear_ramp" else ("stat_length", stat_length)
@@ -68,6 +78,16 @@ def pad(
                 raise shape_error(f"pad: axis {axis} of {value.type} has no element to repeat")
             value = padded_axis(value, axis, pair, mode, given, reflect_type == "odd")
     return own(value)
+
+
+def _by_function(
+    value: Value, widths: Sequence[tuple[int, int]], mode: Callable[..., ArrayLike], kwargs: dict[str, Any]
+) -> Value:
+    padded = _with_constants(value, widths, 0)
+    for axis, pair in enumerate(widths):
+        if padded.size:
+            padded = apply_along_axis(mode, axis, padded, pair, axis, kwargs)
+    return padded
 
 
 def _with_constants(value: Value, widths: Sequence[tuple[int, int]], values: PadValues) -> Value:
