@@ -6,7 +6,7 @@ there, one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 
@@ -28,7 +28,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import ZERO, Index, linear, substitute, variable
+from lavax.passes.kernels.index import ZERO, Index, add, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -39,34 +39,46 @@ class VectorLoop:
 
     iterations: tuple[int, ...] = (16, 8, 4, 2)
     busy: int = 1024  # invocations that must be left
+    ragged: int = 1 << 12  # from so many elements on, those behind the last whole vector are computed by themselves
 
 
 VECTOR_LOOP = VectorLoop()
 
 
 def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: int) -> Launch:
-    """The shader of a map in vectors of four if the number of elements allows it.
+    """The shader of a map in vectors of four if the number of elements allows it; on a CPU driver, where single elements
+    are written by address, in a loop over the lanes, those behind the last whole vector are computed by themselves.
 
     A shader for every shape uses vectors only if each read is one vector too: how four elements are read one by one
     depends on the shape.
     """
     if strips > 1:
         return _emit_strips(kernel, profile, strips)
-    count = kernel.domain.rows
-    width = VECTOR if count % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
+    count, is_looping = kernel.domain.rows, profile.kind == "cpu" and not lifted
+    rest = count % VECTOR if is_looping and count >= VECTOR_LOOP.ragged else 0
+    width = VECTOR if (count - rest) % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
-    local = local_invocations(profile)
-    iterations = loop_iterations(count // width) if profile.kind == "cpu" and not lifted else 1
-    with _vectors(body, count // width, local, iterations):
-        element = variable("i", count // width)
-        values = at_row(linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, kernel)
-        coordinates = {output: placed(kernel.coordinates[output], values) for output in kernel.graph.outputs}
-        results = {output: body.value(output, at) for output, at in coordinates.items()}
-        for output, result in results.items():
-            body.store(output, coordinates[output], result, outputs[output])
+    local, vectors = local_invocations(profile), count // width
+    iterations = loop_iterations(vectors) if is_looping else 1
+    with _vectors(body, vectors, local, iterations):
+        element = variable("i", vectors)
+        _compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)
+    if rest:
+        with body.block(f"if ({WORKGROUP} == 0 && gl_LocalInvocationID.x < {rest})", frozenset(("last",))):
+            body.line("int last = int(gl_LocalInvocationID.x);")
+            _compute(body, kernel, add(variable("last", rest), count - rest), outputs)
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
-    groups = grid(-(-(count // width) // (local * iterations)))
+    groups = grid(-(-vectors // (local * iterations)))
     return Launch(assemble(text), tuple(body.parameters.words), groups, text=text)
+
+
+def _compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, str]) -> None:
+    """Computes and writes the results at an element, or at four."""
+    values = at_row(element, kernel)
+    coordinates = {output: placed(kernel.coordinates[output], values) for output in kernel.graph.outputs}
+    results = {output: body.value(output, at) for output, at in coordinates.items()}
+    for output, result in results.items():
+        body.store(output, coordinates[output], result, outputs[output])
 
 
 def loop_iterations(vectors: int, divisor: int = 1) -> int:

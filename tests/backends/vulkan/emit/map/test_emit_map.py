@@ -1,10 +1,13 @@
 """The shaders of map kernels, as plain text."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import lavax as lx
+import lavax.numpy as lnp
 from tests.backends.vulkan.emit.emission import PROFILES, assert_shader, dispatch_of
 
 # the graph, the device, what the shader does
@@ -161,7 +164,7 @@ def test_grids_too_long_for_one_dimension_use_two() -> None:
 
 
 def test_invocations_of_a_cpu_driver_have_several_vectors_where_many_are_left() -> None:
-    cases = ((1 << 12, 128), (1 << 13, 128), (1 << 15, 128), (1 << 20, 2048), (32 * 1026, 129), (8193, 129))
+    cases = ((1 << 12, 128), (1 << 13, 128), (1 << 15, 128), (1 << 20, 2048), (32 * 1026, 129), (8193, 128))
     for count, groups in cases:
         text = f"graph (x: f32[{count}]) {{\n  %0 = exp(x) : f32[{count}]\n  return %0\n}}"
         assert dispatch_of(text, PROFILES["cpu"]).groups == (groups, 1, 1)
@@ -175,7 +178,7 @@ def test_the_last_workgroup_may_have_fewer_vectors_than_others() -> None:
     assert dispatch.groups == (129, 1, 1)
 
 
-@pytest.mark.parametrize("count", [4 * 8 * 1024 + 4, 4 * 8 * 1024 * 3 - 4, 8193])
+@pytest.mark.parametrize("count", [4 * 8 * 1024 + 4, 4 * 8 * 1024 * 3 - 4, 8193, 8194, 99_999])
 def test_maps_of_a_ragged_last_workgroup_write_each_element_once(count: int) -> None:
     """Added in place again and again: an element that two invocations write would be counted twice."""
     x = np.arange(count, dtype=np.int32)
@@ -184,6 +187,23 @@ def test_maps_of_a_ragged_last_workgroup_write_each_element_once(count: int) -> 
     for _ in range(5):
         expected = expected * 3 + x
     np.testing.assert_array_equal(np.asarray(counted(x)), expected)
+
+
+@pytest.mark.parametrize("count", [4097, 5002, 40_003])
+def test_elements_behind_the_last_whole_vector_are_computed_by_themselves(count: int) -> None:
+    """Whatever a map reads and writes: neighbours, others, rows of odd length, and several results."""
+    x = np.random.default_rng(count).normal(size=count + 1).astype("f")
+
+    def results(xp: Any, x: Any) -> tuple[Any, ...]:
+        return x[1:] - x[:-1], x[:0:-1] * 2, xp.where(xp.arange(count) % 3 == 0, x[1:], x[0])
+
+    found = lx.compile(lambda x: results(lnp, x))(x)
+    for mine, expected in zip(found, results(np, x), strict=True):
+        np.testing.assert_array_equal(mine, expected)
+    rows = x[:4097].reshape(17, 241)
+    np.testing.assert_array_equal(lx.compile(lambda x: lnp.flip(x, 1) + x[:1])(rows), np.flip(rows, 1) + rows[:1])
+    text = lx.compile(lambda x: x + x).lower(lx.ShapeDtype((count,), "float32")).as_text("glsl")
+    assert "stores1.data[" in text and f"gl_LocalInvocationID.x < {count % 4})" in text
 
 
 def test_a_shader_has_what_it_uses_and_no_more() -> None:
