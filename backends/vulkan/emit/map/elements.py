@@ -46,8 +46,10 @@ VECTOR_LOOP = VectorLoop()
 
 
 def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: int) -> Launch:
-    """The shader of a map in vectors of four if the number of elements allows it; on a CPU driver, where single elements
-    are written by address, in a loop over the lanes, those behind the last whole vector are computed by themselves.
+    """The shader of a map in vectors of four if the number of elements allows it.
+
+    A CPU driver writes single elements by address, in a loop over the lanes. There all whole vectors are vectors, and
+    the elements behind the last one are computed by themselves.
 
     A shader for every shape uses vectors only if each read is one vector too: how four elements are read one by one
     depends on the shape.
