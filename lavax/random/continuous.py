@@ -193,15 +193,34 @@ def standard_exponential(name: str, key: ArrayLike, shape: tuple[int, ...], dtyp
     return lnp.negative(lnp.log1p(lnp.negative(uniform_between(name, key, shape, dtype=dtype))))
 
 
-@one_program("shape", "dtype")
-def gumbel(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
-    """Floats of `shape` from the Gumbel distribution of location 0 and scale 1: -log(-log(u))."""
+@one_program("shape", "dtype", "mode")
+def gumbel(key: ArrayLike, shape: Extents = (), dtype: Any = "float32", mode: str | None = None) -> Value:
+    """Floats of `shape` from the Gumbel distribution of location 0 and scale 1: -log(-log(u)).
+
+    With `mode` "high" two draws each make large floats finer, and they do not end at 15.9; None is "low". Raises
+    ValueError for another mode.
+    """
     held = floating_dtype("gumbel", dtype)
-    return standard_gumbel("gumbel", key, checked_shape("gumbel", shape), held)
+    return standard_gumbel("gumbel", key, checked_shape("gumbel", shape), held, mode)
 
 
-def standard_gumbel(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = float32) -> Value:
+def require_mode(name: str, mode: str) -> None:
+    """Raises ValueError unless draws can have that precision."""
+    if mode not in ("low", "high"):
+        raise ValueError(f"{name}: mode must be 'low' or 'high', got {mode!r}")
+
+
+def standard_gumbel(
+    name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType = float32, mode: str | None = None
+) -> Value:
     """The draws of `gumbel`, for the function `name`."""
+    require_mode(name, "low" if mode is None else mode)
+    if mode == "high":
+        form = FORMATS[dtype]
+        draws = uniform_between(name, key, (2, *shape), dtype=dtype)
+        fine = lnp.add(lnp.add(draws[0], lnp.multiply(draws[1], form.eps)), form.tiny)
+        x = lnp.where(lnp.greater_equal(draws[0], 0.5), draws[0], fine)
+        return lnp.negative(lnp.log(lnp.negative(lnp.log1p(lnp.negative(x)))))
     u = uniform_between(name, key, shape, FORMATS[dtype].tiny, 1.0, dtype)
     return lnp.negative(lnp.log(lnp.negative(lnp.log(u))))
 

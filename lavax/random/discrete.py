@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
-from lavax.ir.types import DTYPES, DType, TensorType, int32, uint32, uint64
+from lavax.ir.types import DType, TensorType, int32, uint32, uint64
 from lavax.numpy._core.application import apply, as_floating
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
-from lavax.numpy._core.operands import ArrayLike, Operand, as_operand, cast
+from lavax.numpy._core.operands import ArrayLike, Operand, as_operand, as_value, cast
 from lavax.numpy._core.promotion import floating
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.sorting.sorting import argsort
 from lavax.random.bits import drawn_bits
-from lavax.random.continuous import standard_gumbel, uniform_between
+from lavax.random.continuous import FORMATS, require_mode, standard_gumbel, uniform_between
 from lavax.random.keys import split
 from lavax.random.parameters import drawn_shape, spread_parameter
 from lavax.tracer.compiled.one_program import one_program
@@ -28,11 +28,19 @@ from lavax.tracer.values.value import Value
 Extents = int | Sequence[int]
 
 
-@one_program("shape")
-def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None) -> Value:
-    """Truth values, true with probability `p`, by default of the shape of `p`; drawn in the dtype of `p`."""
+@one_program("shape", "mode")
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None, mode: str = "low") -> Value:
+    """Truth values, true with probability `p`, by default of the shape of `p`; drawn in the dtype of `p`.
+
+    With `mode` "high" two draws each have the precision of small probabilities. Raises ValueError for another mode.
+    """
+    require_mode("bernoulli", mode)
     extents = drawn_shape("bernoulli", shape, p)
     held = floating(as_operand(p).type.dtype)
+    if mode == "high":
+        draws = uniform_between("bernoulli", key, (2, *extents), dtype=held)
+        rest = lnp.subtract(spread_parameter(p, extents, held), draws[0])
+        return lnp.less(lnp.multiply(draws[1], FORMATS[held].eps), rest)
     u = uniform_between("bernoulli", key, extents, dtype=held)
     return lnp.less(u, spread_parameter(p, extents, held))
 
@@ -63,14 +71,17 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype:
 def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = "int32") -> Value:
     """Integers of `shape` in [minval, maxval), to which integer arrays broadcast; minval if the range is empty.
 
-    A Python `maxval` may be one beyond the greatest number of `dtype`. In a range of n numbers their probabilities
-    differ from 1/n by less than one in 2^32 / n (up to 2^16 numbers: in 2^48); in 64 bits by less than one in 2^64 / n.
-    Raises DtypeError for bounds that are not integers or that `dtype` does not hold.
+    Bounds that a `dtype` of 8 or 16 bits does not hold stand for the nearest that it can have. A Python `maxval` may be
+    one beyond the greatest number of any `dtype`.
+
+    In a range of n numbers their probabilities differ from 1/n by less than one in
+    2^32 / n (up to 2^16 numbers: in 2^48); in 64 bits by less than one in 2^64 / n. Raises DtypeError for bounds that
+    are not integers, or that a `dtype` of 32 and 64 bits does not hold.
     """
     held = _integer_dtype(dtype)
     extents = drawn_shape("randint", shape, minval, maxval)
     last = int(np.iinfo(held.numpy).max)
-    whole = isinstance(maxval, int) and maxval == last + 1
+    whole = isinstance(maxval, int) and maxval == last + 1 and held.bits >= 32
     low, high = _bounds(minval, last if whole else maxval, held)
     return _integers(key, low, high, extents, held, whole)
 
@@ -105,12 +116,27 @@ def _integer_dtype(dtype: Any, name: str = "randint") -> DType:
 
 
 def _bounds(minval: ArrayLike, maxval: ArrayLike, held: DType) -> tuple[Value, Value]:
-    """The bounds in their common shape, in 32 bits, or in 64 if the result has 64."""
-    operands = [_bound("minval", minval), _bound("maxval", maxval)]
+    """The bounds in their common shape, in the dtype of the result or in int32."""
+    bounds = {"minval": minval, "maxval": maxval}
+    if held.bits < 32:
+        bounds = {name: _within(name, bound, held) for name, bound in bounds.items()}
+    operands = [_bound(name, bound) for name, bound in bounds.items()]
     shape = common_shape("randint", operands)
-    wide = DTYPES[f"{'i' if held.kind == 'int' else 'u'}{max(held.bits, 32)}"]
-    low, high = (fit(operand, TensorType(shape, wide)) for operand in operands)
+    low, high = (fit(operand, TensorType(shape, held if held.bits >= 32 else int32)) for operand in operands)
     return low, high
+
+
+def _within(name: str, bound: ArrayLike, held: DType) -> ArrayLike:
+    """The bound, or the nearest that a dtype of few bits can have."""
+    least, most = int(held.lowest), int(held.highest) + (name == "maxval")
+    if isinstance(bound, int):
+        return min(max(bound, least), most)
+    value = as_value(bound)
+    if not value.type.dtype.is_integer:
+        return value  # `_bound` refuses it
+    if value.type.dtype.bits < 32:
+        value = cast(value, int32)
+    return lnp.clip(value, max(least, int(value.type.dtype.lowest)), most)
 
 
 def _bound(argument: str, bound: ArrayLike) -> Operand:
@@ -120,15 +146,20 @@ def _bound(argument: str, bound: ArrayLike) -> Operand:
     return operand
 
 
-@one_program("axis", "shape", "replace")
+@one_program("axis", "shape", "replace", "mode")
 def categorical(
-    key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Extents | None = None, replace: bool = True
+    key: ArrayLike,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: Extents | None = None,
+    replace: bool = True,
+    mode: str | None = None,
 ) -> Value:
     """Positions along `axis` of `logits`, each with a probability proportional to exp(logit): int32.
 
     `shape` ends in the shape of `logits` without `axis`, which is the default; axes before that are for more draws.
-    With `replace` False these draws are without replacement, and at most as many as categories. Raises ShapeError if
-    the shape does not fit or there are too many draws.
+    With `replace` False these draws are without replacement, and at most as many as categories. `mode` is as in
+    `gumbel`. Raises ShapeError if the shape does not fit or there are too many draws.
     """
     scores = as_floating(logits)
     along = normal_axis("categorical", axis, scores.type)
@@ -137,14 +168,16 @@ def categorical(
     draws = extents[: max(len(extents) - len(batch), 0)]
     kept = extents[len(draws) :]
     if not replace:
-        return _without_replacement(key, scores, along, draws, kept == batch)
+        return _without_replacement(key, scores, along, draws, kept == batch, mode)
     drawn_shape("categorical", extents, lnp.empty(batch))
     shape = (*draws, *kept[:along], scores.shape[along], *kept[along:])
-    noise = standard_gumbel("categorical", key, shape, scores.type.dtype)
+    noise = standard_gumbel("categorical", key, shape, scores.type.dtype, mode)
     return lnp.argmax(lnp.add(noise, scores), axis=len(draws) + along)
 
 
-def _without_replacement(key: ArrayLike, scores: Value, axis: int, draws: tuple[int, ...], fits: bool) -> Value:
+def _without_replacement(
+    key: ArrayLike, scores: Value, axis: int, draws: tuple[int, ...], fits: bool, mode: str | None
+) -> Value:
     """The positions of the greatest noisy scores, in falling order."""
     count, categories = math.prod(draws), scores.shape[axis]
     if not fits or count > categories:
@@ -152,6 +185,6 @@ def _without_replacement(key: ArrayLike, scores: Value, axis: int, draws: tuple[
             f"categorical: draws {draws} without replacement from {scores.type} along axis {axis}: there are "
             f"{categories} categories, and shape must end in the shape of logits without that axis"
         )
-    noisy = lnp.add(standard_gumbel("categorical", key, scores.shape, scores.type.dtype), scores)
+    noisy = lnp.add(standard_gumbel("categorical", key, scores.shape, scores.type.dtype, mode), scores)
     order = lnp.moveaxis(argsort(lnp.negative(noisy), axis=axis), axis, 0)[:count]
     return lnp.reshape(order, (*draws, *order.shape[1:]))

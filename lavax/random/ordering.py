@@ -59,10 +59,12 @@ def choice(
     replace: bool = True,
     p: ArrayLike | None = None,
     axis: int = 0,
+    mode: str | None = None,
 ) -> Value:
     """Entries of `a` along `axis`, or of 0 to a - 1 for an int; `shape` replaces that axis.
 
-    `p` are their probabilities, by default equal; they must sum to 1. Raises ShapeError for draws from nothing,
+    `p` are their probabilities, by default equal; they must sum to 1. `mode` is as in `gumbel`, by which entries are
+    drawn without `replace`. Raises ShapeError for draws from nothing,
     for more draws without `replace` than there are entries, and if there are not as many probabilities as entries.
     """
     extents = checked_shape("choice", shape)
@@ -72,11 +74,13 @@ def choice(
     else:
         along = normal_axis("choice", axis, values.type)
         count = values.shape[along]
-    places = _places(key, count, extents, replace, p)
+    places = _places(key, count, extents, replace, p, mode)
     return places if values is None else lnp.take(values, places, axis=along, mode="promise_in_bounds")
 
 
-def _places(key: ArrayLike, count: int, shape: tuple[int, ...], replace: bool, p: ArrayLike | None) -> Value:
+def _places(
+    key: ArrayLike, count: int, shape: tuple[int, ...], replace: bool, p: ArrayLike | None, mode: str | None
+) -> Value:
     """Positions below `count`, as drawn by `choice`."""
     draws = math.prod(shape)
     if draws and not count:
@@ -92,7 +96,7 @@ def _places(key: ArrayLike, count: int, shape: tuple[int, ...], replace: bool, p
         raise shape_error(f"choice: p must have shape ({count},), one probability an entry, got {weights.type}")
     if replace:
         return _by_weight(key, weights, shape)
-    noisy = lnp.add(standard_gumbel("choice", key, (count,)), lnp.log(weights))
+    noisy = lnp.add(standard_gumbel("choice", key, (count,), mode=mode), lnp.log(weights))
     return lnp.reshape(argsort(lnp.negative(noisy))[:draws], shape)
 
 
