@@ -11,7 +11,7 @@ from lavax.backends.vulkan.emit.attention.scores import (
     stores_scores,
     stores_short_scores,
 )
-from lavax.backends.vulkan.emit.contract.choose import choose_parts, shares_shader, stores_rounded
+from lavax.backends.vulkan.emit.contract.choose import choose_parts, line_of, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import mirrored_steps_of, steps_of
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
@@ -83,6 +83,7 @@ def _products(profile: DeviceProfile) -> Products:
         parts=lambda dot: choose_parts(dot, profile),
         stages_operands=profile.kind == "gpu",
         stores_rounded=lambda dot, side: stores_rounded(dot, side, profile),
+        line=lambda dot: line_of(dot, profile),
         shares_shader=lambda dot: shares_shader(dot, profile),
         windows_as_rows=lambda rows, columns: windows_as_rows(rows, columns, profile),
         step_of_windows=VECTOR if profile.kind == "cpu" else 1,

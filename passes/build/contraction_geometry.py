@@ -103,12 +103,17 @@ def neighbours_of(dot: Node, side: int) -> Neighbours:
     return Neighbours(along_sum > 0 and along_sum >= along_free, along_free > 0 and along_free >= along_sum)
 
 
+def is_copied(dot: Node, side: int) -> bool:
+    """Whether an operand is read so often that a copy that is easier to read pays."""
+    operand, sizes = dot.operands[side], sizes_of(dot)
+    reads = sizes.n if side == 0 else sizes.m
+    return reads >= _REORDERED_COPIES.reads and operand.type.size * reads >= _REORDERED_COPIES.products
+
+
 def lies_scattered(dot: Node, side: int) -> bool:
     """Whether an operand is a reordered array whose neighbours in memory are not adjacent in the contraction, and is
     read so often that a copy pays."""
-    operand, sizes = dot.operands[side], sizes_of(dot)
-    reads = sizes.n if side == 0 else sizes.m
-    if reads < _REORDERED_COPIES.reads or operand.type.size * reads < _REORDERED_COPIES.products or not _is_reordered(operand):
+    if not is_copied(dot, side) or not _is_reordered(dot.operands[side]):
         return False
     found = neighbours_of(dot, side)
     return not (found.summed or found.free)

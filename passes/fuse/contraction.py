@@ -5,13 +5,14 @@ from __future__ import annotations
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DTYPES
-from lavax.passes.build.contraction_geometry import is_strided, lies_scattered
+from lavax.passes.build.contraction_geometry import is_copied, is_strided, lies_scattered
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft, flat_draft
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.strides import OperandUse, scattered_operands, use_in_epilogue
 from lavax.passes.numerics.narrow_movement import as_stored
+from lavax.passes.numerics.padded_lines import padding_of
 from lavax.passes.numerics.rounding import rounding_of
 
 
@@ -19,6 +20,11 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
     needed = list(node.operands)
     for side, wide in enumerate(node.operands):
         operand = as_stored(wide)
+        padding = padding_of(wide)
+        if padding is not None:
+            fusion.store(padding, Reason.LINES)
+            needed[side] = padding
+            continue
         rounding = _stored_rounding(fusion, node, side)
         if rounding is not None:
             fusion.store(rounding, Reason.ROUNDED)
@@ -35,6 +41,8 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
             fusion.store(operand, Reason.PROLOGUE)
         elif fusion.target.products.stages_operands and lies_scattered(node, side):
             fusion.store(operand, Reason.SCATTERED)
+        elif fusion.target.products.stages_operands and _is_joined(fusion, operand) and is_copied(node, side):
+            fusion.store_within(before_repetition(fusion, operand), operand, Reason.JOINED)
     scattered = scattered_operands(node, fusion.cone, fusion.bases_of, fusion.target.products)
     if scattered is not None:
         fusion.sharing.add(node)
@@ -64,6 +72,12 @@ def _is_large_prologue(fusion: Fusion, operand: Node) -> bool:
     computed, arrays = fusion.cone([operand])
     limits = fusion.target.fusion
     return sum(map(cost_of, computed)) > limits.prologue_cost or len(arrays) > limits.prologue_arrays
+
+
+def _is_joined(fusion: Fusion, operand: Node) -> bool:
+    """Whether an operand is several arrays end to end: whatever loads an element looks at each of them."""
+    computed, arrays = fusion.cone([operand])
+    return len(arrays) > 1 and any(node.op in ("pad", "concatenate") for node in computed)
 
 
 def _stored_rounding(fusion: Fusion, dot: Node, side: int) -> Node | None:

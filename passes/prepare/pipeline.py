@@ -11,6 +11,7 @@ from lavax.passes.build.parts import with_parts_added_in_rows
 from lavax.passes.complex_parts.taking_apart import in_real_parts
 from lavax.passes.numerics.clipping import comparing_clipped_values
 from lavax.passes.numerics.narrow_movement import with_narrow_movement
+from lavax.passes.numerics.padded_lines import with_padded_lines
 from lavax.passes.numerics.rounding import with_rounded_operands
 from lavax.passes.numerics.signs import by_signs
 from lavax.passes.numerics.widen import widen
@@ -51,6 +52,7 @@ PASSES = (
     Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
+    Pass("lines", with_padded_lines, "large products by matrices read and write lines of whole vectors"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
     Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),

@@ -50,6 +50,8 @@ class Products:
     stages_operands: bool = False
     # Whether a contraction reads its left (0) or right (1) operand so often that the rounded values are best stored.
     stores_rounded: Callable[[Node, int], bool] = _not_stored
+    # Lines of a contraction's operands and of its result are best multiples of so many elements; 1 if it does not care.
+    line: Callable[[Node], int] = _one
     # Whether a contraction shares its shader with others if its arrays are strided. Then it pays to store an operand in
     # order once, and to keep whatever prevents sharing out of the epilogue.
     shares_shader: Callable[[Node], bool] = _no

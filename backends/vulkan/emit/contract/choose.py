@@ -27,6 +27,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     cooperative_tile,
     fits,
 )
+from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
@@ -51,7 +52,16 @@ class LongSums:
     least: int = 1024
 
 
+@dataclass(frozen=True)
+class PaddedLines:
+    """When it pays to pad operands for matrices. Exercised by `python -m benchmarks models`."""
+
+    products: int = 1 << 27  # of the contraction
+    least: int = 512  # of its rows, its columns and its sum
+
+
 _STORED_ROUNDING = StoredRounding()
+_PADDED_LINES = PaddedLines()
 LONG_SUMS = LongSums()
 
 
@@ -131,3 +141,13 @@ def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:
     if reads < _STORED_ROUNDING.reads or sizes.b * sizes.m * sizes.n * sizes.k < _STORED_ROUNDING.products:
         return False
     return isinstance(choose_schedule(dot, profile), CooperativeTile)
+
+
+def line_of(dot: Node, profile: DeviceProfile) -> int:
+    """The elements that lines of operands are best multiples of: a vector, if cooperative tiles load them so often."""
+    sizes = sizes_of(dot)
+    if min(sizes.m, sizes.n, sizes.k) < _PADDED_LINES.least:
+        return 1
+    if sizes.b * sizes.m * sizes.n * sizes.k < _PADDED_LINES.products:
+        return 1
+    return EIGHT if isinstance(choose_schedule(dot, profile), CooperativeTile) else 1

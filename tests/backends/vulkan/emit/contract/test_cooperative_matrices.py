@@ -19,7 +19,7 @@ from lavax.backends.vulkan.compile import pipelines, shader_compiler
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.emit.contract import kernel as contract
-from lavax.backends.vulkan.emit.contract.choose import choose_schedule, stores_rounded
+from lavax.backends.vulkan.emit.contract.choose import choose_schedule, line_of, stores_rounded
 from lavax.backends.vulkan.emit.contract.cooperative import _spread
 from lavax.backends.vulkan.emit.contract.tiles import (
     COOPERATIVE_TILES,
@@ -282,6 +282,20 @@ def test_roundings_are_stored_where_they_are_read_often(sizes: tuple[int, int, i
     dot = dot_of(*sizes)
     assert [stores_rounded(dot, side, WITH_MATRICES) for side in range(2)] == sides
     assert not any(stores_rounded(dot, side, replace(WITH_MATRICES, matrices=())) for side in range(2))
+
+
+@pytest.mark.parametrize(
+    "sizes, line",
+    [
+        ((1024, 1025, 1024), 8),
+        ((511, 2048, 1024), 1),  # few rows
+        ((1024, 511, 1024), 1),  # a short sum
+        ((512, 512, 511), 1),
+    ],
+)
+def test_lines_are_whole_vectors_for_large_products_by_matrices(sizes: tuple[int, int, int], line: int) -> None:
+    assert line_of(dot_of(*sizes), WITH_MATRICES) == line
+    assert line_of(dot_of(*sizes), replace(WITH_MATRICES, matrices=())) == 1
 
 
 @pytest.mark.parametrize("summed, depth", [(2048, 128), (192, 64), (96, 32)])
