@@ -5,6 +5,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lavax import (
+    ad_checkpoint,
     core,
     custom_derivatives,
     debug,
@@ -91,6 +92,7 @@ from lavax.tracer.tracing.placement import (
     process_count,
     process_index,
 )
+from lavax.tracer.tracing.trace import ensure_compile_time_eval
 from lavax.tracer.transforms.callbacks import pure_callback
 from lavax.tracer.transforms.checkpoint import checkpoint, checkpoint_policies
 from lavax.tracer.transforms.closure_convert import closure_convert
@@ -195,6 +197,7 @@ __all__ = [
     "compile",
     "cond",
     "config",
+    "ad_checkpoint",
     "core",
     "custom_derivatives",
     "custom_gradient",
@@ -214,6 +217,7 @@ __all__ = [
     "dlpack",
     "dtypes",
     "effects_barrier",
+    "ensure_compile_time_eval",
     "enable_x64",
     "errors",
     "eval_shape",

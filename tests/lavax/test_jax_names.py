@@ -1,6 +1,7 @@
 """Names of JAX's front door: what they do here."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -228,3 +229,58 @@ def test_a_value_may_be_asked_whether_it_is_traced() -> None:
     lx.grad(lambda x: seen.append(isinstance(x, lx.core.Tracer)) or x)(1.0)
     seen.append(isinstance(lnp.ones(2), lx.core.Tracer))
     assert seen == [True, True, False]
+
+
+def test_operations_run_at_once_while_a_function_is_traced() -> None:
+    outside = lnp.arange(3.0) + 1.0
+
+    def f(x: lx.Array) -> lx.Array:
+        with lx.ensure_compile_time_eval():
+            table = lnp.sin(outside) * 2.0
+            seen.append(isinstance(table, lx.core.Tracer))
+        return x * table
+
+    seen: list[bool] = []
+    wanted = 2.0 * np.sin([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(lx.jit(f)(2.0), 2.0 * wanted, rtol=1e-6)
+    np.testing.assert_allclose(lx.grad(lambda x: 3.0 * lnp.sum(f(x)))(2.0), 3.0 * np.sum(wanted), rtol=1e-6)
+    assert seen == [False, False]
+    with pytest.raises(lx.TracerLeakError, match="in ensure_compile_time_eval"):
+        lx.jit(lambda x: _within(lambda: x + 1.0))(outside)
+    assert isinstance(outside + 1.0, lx.Array), "an error leaves the context"
+
+
+def _within(function: Callable[[], Any]) -> Any:
+    with lx.core.ensure_compile_time_eval():
+        return function()
+
+
+def test_jit_takes_the_device_that_everything_runs_on() -> None:
+    device = lx.default_device()
+    settings = {"static_argnums": None, "static_argnames": None, "donate_argnums": None, "donate_argnames": None}
+    f = lx.jit(lambda x: x + 1.0, device=device, backend=lx.default_backend(), **settings)
+    assert float(f(1.0)) == 2.0
+    with pytest.raises(ValueError, match="compile: everything runs on one device"):
+        lx.jit(lambda x: x, device="another")
+    with pytest.raises(ValueError, match="backend='tpu'"):
+        lx.jit(backend="tpu")(lambda x: x)
+
+
+def test_device_put_hands_memory_on_or_copies_it() -> None:
+    x, y = lnp.arange(3.0) + 1.0, lnp.arange(3.0) + 1.0
+    held = x.buffer
+    (moved,) = lx.device_put([x], lx.default_device(), donate=True)
+    assert x.is_donated and moved.buffer is held and moved.tolist() == [1, 2, 3]
+    assert lx.device_put(y) is y
+    copied = lx.device_put(y, may_alias=False, src=lx.default_device())
+    lx.jit(lambda y: y * 0.0, donate_argnums=0)(y)
+    assert copied.tolist() == [1, 2, 3]
+    assert lx.device_put(np.ones(2, "f"), donate=True).tolist() == [1, 1]
+    with pytest.raises(ValueError, match="may_alias=False forbids"):
+        lx.device_put(copied, donate=True, may_alias=False)
+
+
+def test_names_of_checkpoints() -> None:
+    policy = lx.ad_checkpoint.checkpoint_policies.save_only_these_names("kept")
+    f = lx.ad_checkpoint.checkpoint(lambda x: lx.ad_checkpoint.checkpoint_name(lnp.sin(x), "kept") ** 2, policy=policy)
+    np.testing.assert_allclose(lx.grad(f)(0.7), np.sin(1.4), rtol=1e-6)

@@ -24,15 +24,15 @@ class ChosenArguments:
 
 
 def chosen_arguments(
-    signature: Signature, numbers: int | Sequence[int], names: str | Sequence[str], what: str
+    signature: Signature, numbers: int | Sequence[int] | None, names: str | Sequence[str] | None, what: str
 ) -> ChosenArguments:
     """The parameters with these numbers or names; each is chosen whether it is passed by position or by name.
 
     `what` begins the options' names, such as "static" in static_argnums. Raises ValueError if there is no such
     parameter.
     """
-    positions = set(signature.positions(numbers, f"{what}_argnums"))
-    named = {names} if isinstance(names, str) else set(names)
+    positions = set(signature.positions(() if numbers is None else numbers, f"{what}_argnums"))
+    named = {names} if isinstance(names, str) else set(names or ())
     signature.check_names(named, f"{what}_argnames")
     named |= {signature.positional[p] for p in positions if p < len(signature.positional)}
     positions |= {p for p, name in enumerate(signature.positional) if name in named}

@@ -21,6 +21,7 @@ from lavax.tracer.compiled.stages import StagedExecutable, executable
 from lavax.tracer.compiled.turns import Turns
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
+from lavax.tracer.tracing.placement import default_backend, require_default
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracer import Tracer, python_number
 from lavax.tracer.tracing.tracing import Traced, performed, trace_call
@@ -247,35 +248,41 @@ class BoundMethod:
 def compile(
     fun: Callable[..., Any],
     *,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnums: int | Sequence[int] = (),
-    donate_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
     tune: bool = False,
     inline: bool = False,
     keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
 ) -> CompiledFunction: ...
 @overload
 def compile(
     *,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnums: int | Sequence[int] = (),
-    donate_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
     tune: bool = False,
     inline: bool = False,
     keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
 ) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
 def compile(
     fun: Callable[..., Any] | None = None,
     *,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnums: int | Sequence[int] = (),
-    donate_argnames: str | Sequence[str] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
     tune: bool = False,
     inline: bool = False,
     keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
 ) -> Any:
     """Makes `fun` run as one program on the device. A decorator, with or without options, or a function.
 
@@ -289,9 +296,14 @@ def compile(
     fastest is kept on disk. The rounding of sums follows from the chosen schedule. `LAVAX_TUNE=1` does this for
     everything.
     `inline` and `keep_unused` are taken as JAX takes them, and change nothing: functions within functions are always
-    inlined, and unused arguments cost nothing.
-    Raises ValueError for a number or name that no parameter has.
+    inlined, and unused arguments cost nothing. Everything runs on one device: `device` and `backend`, "cpu" or "gpu",
+    are taken if it is that one.
+    Raises ValueError for a number or name that no parameter has, and for another device.
     """
+    if device is not None:
+        require_default("compile", device)
+    if backend is not None and backend != default_backend():
+        raise ValueError(f"compile: everything runs on one device, a {default_backend()}; got backend={backend!r}")
     if fun is None:
         return functools.partial(
             compile,

@@ -8,6 +8,7 @@ import numpy as np
 
 from lavax.base.errors import DeviceError
 from lavax.tracer.pytrees.pytree import leaves, map
+from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import array_of, lift
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import active
@@ -47,7 +48,7 @@ def default_device(new_val: Any = None) -> Any:
     found = active().default_device()
     if new_val is None:
         return found
-    _require_default("default_device", new_val)
+    require_default("default_device", new_val)
     return nullcontext()
 
 
@@ -84,14 +85,23 @@ def _backend_of(device: Any) -> str:
     return "cpu" if getattr(device, "kind", "cpu") == "cpu" else "gpu"
 
 
-def device_put(x: Any, device: Any = None) -> Any:
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
+) -> Any:
     """The same tree with its numbers and NumPy arrays on the device. Does not wait; those may change afterwards.
 
-    Everything is on one device: a `device` is taken if it is that one. Raises ValueError for another one.
+    Everything is on one device: `device`, and `src`, where the arrays are, are taken if they are that one. With
+    `donate` the result takes the memory of the arrays, which cannot be used afterwards; if `may_alias` is False it is a
+    copy. Raises ValueError for another device, and for `donate` without `may_alias`.
     """
-    if device is not None:
-        _require_default("device_put", device)
-    return map(_on_device, x)
+    for each in (device, src):
+        if each is not None:
+            require_default("device_put", each)
+    if donate and may_alias is False:
+        raise ValueError("device_put: donate=True hands memory on, which may_alias=False forbids; give one of them")
+    if donate:
+        return map(_handed_on, x)
+    return map(_copied if may_alias is False else _on_device, x)
 
 
 def device_get(x: Any) -> Any:
@@ -107,7 +117,8 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def _require_default(function: str, device: Any) -> None:
+def require_default(function: str, device: Any) -> None:
+    """Raises ValueError unless `device` is the one that everything runs on."""
     chosen = active().default_device()
     if device != chosen:
         raise ValueError(
@@ -120,3 +131,17 @@ def _on_device(leaf: Any) -> Any:
     if isinstance(value, Array):
         _ = value.buffer
     return value
+
+
+def _handed_on(leaf: Any) -> Any:
+    value = _on_device(leaf)
+    if not isinstance(value, Array) or value is not leaf:
+        return value
+    buffer, kind = value.buffer, value.abstract
+    value.donate()
+    return Array(kind, buffer)
+
+
+def _copied(leaf: Any) -> Any:
+    value = _on_device(leaf)
+    return bind("reshape", value, type=value.type) if value is leaf else value

@@ -1,6 +1,8 @@
 """Traces: graphs under construction, and the active one."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any
 
@@ -10,6 +12,19 @@ from lavax.tracer.values.value import Value
 
 _active: ContextVar[Trace | None] = ContextVar("lavax_active_trace", default=None)
 active_trace = _active.get  # the innermost trace of this thread or task, or None
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """A context in which operations run at once, on arrays and numbers, although a function is being traced.
+
+    Their results are constants of that function. Traced values cannot be used: TracerLeakError.
+    """
+    token = _active.set(None)
+    try:
+        yield
+    finally:
+        _active.reset(token)
 
 
 class Trace:

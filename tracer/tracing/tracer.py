@@ -69,7 +69,7 @@ def require_alive(tracer: Tracer) -> None:
     trace = tracer.trace
     if not trace.ended and trace.encloses(active_trace()):
         return
-    where = "after that had ended" if trace.ended else "in another thread"
+    where = "after that had ended" if trace.ended else "in another thread or in ensure_compile_time_eval"
     location = user_location()
     raise TracerLeakError(
         f"a traced value ({describe(tracer)}) of the {trace.purpose} was used {where}"

@@ -1,0 +1,4 @@
+"""Values that gradients compute again, under the names of jax.ad_checkpoint."""
+from lavax.tracer.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+
+__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies"]
