@@ -100,7 +100,7 @@ erf = _unary("erf", special.erf)
 erf_inv = _unary("erf_inv", special.erfinv)
 erfc = _unary("erfc", special.erfc)
 exp = _unary("exp", lnp.exp, ANALYTIC)
-exp2 = _unary("exp2", lnp.exp2)
+exp2 = _unary("exp2", lnp.exp2, ANALYTIC)
 expm1 = _unary("expm1", lnp.expm1, ANALYTIC)
 floor = _unary("floor", lnp.floor)
 is_finite = _unary("is_finite", lnp.isfinite, ANALYTIC)
@@ -122,7 +122,7 @@ tanh = _unary("tanh", lnp.tanh, ANALYTIC)
 
 def _quotient(x: Value, y: Value) -> Any:
     """Integers are divided towards zero, as in C."""
-    if x.type.dtype.is_float or y.type.dtype.is_float:
+    if x.type.dtype.is_inexact or y.type.dtype.is_inexact:
         return lnp.divide(x, y)
     divisor = lnp.where(y == 0, lnp.ones_like(y), y)
     floor = lnp.floor_divide(x, divisor)
@@ -164,7 +164,7 @@ def _high_product(x: Value, y: Value) -> Any:
 
 
 add = _nary("add", lnp.add, FIELDS)
-atan2 = _nary("atan2", lnp.atan2, FLOATS)
+atan2 = _nary("atan2", lnp.atan2, ANALYTIC)
 bitwise_and = _nary("bitwise_and", lnp.bitwise_and, BITS)
 bitwise_or = _nary("bitwise_or", lnp.bitwise_or, BITS)
 bitwise_xor = _nary("bitwise_xor", lnp.bitwise_xor, BITS)
@@ -174,8 +174,8 @@ ge = _nary("ge", lnp.greater_equal, ALL)
 gt = _nary("gt", lnp.greater, ALL)
 le = _nary("le", lnp.less_equal, ALL)
 lt = _nary("lt", lnp.less, ALL)
-max = _nary("max", lnp.maximum, ALL)
-min = _nary("min", lnp.minimum, ALL)
+max = _nary("max", lnp.maximum, ANY)
+min = _nary("min", lnp.minimum, ANY)
 mulhi = _nary("mulhi", _high_product, INTEGERS)
 ne = _nary("ne", lnp.not_equal, ANY)
 rem = _nary("rem", lnp.fmod)

@@ -8,11 +8,12 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.ir.monoids import BY_JOIN, MONOIDS
 from lavax.lax.elementwise import joins
-from lavax.lax.operands import ALL, BITS, FIELDS, FLOATS, NUMBERS, accepted
+from lavax.lax.operands import ANALYTIC, ANY, BITS, FIELDS, accepted
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import axis_error, dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.parallel_scan import associative_scan
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, trace
 from lavax.tracer.values.value import Value
@@ -120,8 +121,8 @@ def _bits(join: Callable[..., Any], start: int) -> Callable[..., Any]:
 
 reduce_sum = _of_axes("reduce_sum", lambda value, axes: lnp.sum(value, axis=axes, dtype=value.dtype), FIELDS)
 reduce_prod = _of_axes("reduce_prod", lambda value, axes: lnp.prod(value, axis=axes, dtype=value.dtype), FIELDS)
-reduce_max = _of_axes("reduce_max", lambda value, axes: _reduced("max", value, axes), ALL)
-reduce_min = _of_axes("reduce_min", lambda value, axes: _reduced("min", value, axes), ALL)
+reduce_max = _of_axes("reduce_max", lambda value, axes: _reduced("max", value, axes), ANY)
+reduce_min = _of_axes("reduce_min", lambda value, axes: _reduced("min", value, axes), ANY)
 reduce_and = _of_axes("reduce_and", _bits(lnp.bitwise_and, -1), BITS)
 reduce_or = _of_axes("reduce_or", _bits(lnp.bitwise_or, 0), BITS)
 reduce_xor = _of_axes("reduce_xor", _bits(lnp.bitwise_xor, 0), BITS)
@@ -143,7 +144,7 @@ def _index_dtype(name: str, dtype: Any) -> Any:
     return dtype
 
 
-def _cumulative(name: str, function: Callable[..., Value], kinds: tuple[str, ...] = NUMBERS) -> Callable[..., Value]:
+def _cumulative(name: str, function: Callable[..., Value], kinds: tuple[str, ...] = FIELDS) -> Callable[..., Value]:
     def cumulative(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Value:
         (value,) = accepted(name, kinds, operand)
         along = normal_axis(f"lax.{name}", axis, value.type)
@@ -156,8 +157,20 @@ def _cumulative(name: str, function: Callable[..., Value], kinds: tuple[str, ...
     return cumulative
 
 
-cumsum = _cumulative("cumsum", lnp.cumsum, FIELDS)
-cumprod = _cumulative("cumprod", lnp.cumprod, FIELDS)
-cummax = _cumulative("cummax", lnp.cummax)
-cummin = _cumulative("cummin", lnp.cummin)
-cumlogsumexp = _cumulative("cumlogsumexp", lnp.cumlogsumexp, FLOATS)
+def _joined(function: Callable[..., Value], join: Callable[[Value, Value], Value]) -> Callable[..., Value]:
+    """`function`, and for complex numbers, of which it has no routine, pairs that are joined."""
+
+    def cumulative(value: Value, axis: int) -> Value:
+        if value.type.dtype.is_complex:
+            found: Value = associative_scan(join, value, axis=axis)
+            return found
+        return function(value, axis=axis)
+
+    return cumulative
+
+
+cumsum = _cumulative("cumsum", lnp.cumsum)
+cumprod = _cumulative("cumprod", lnp.cumprod)
+cummax = _cumulative("cummax", _joined(lnp.cummax, lnp.maximum))
+cummin = _cumulative("cummin", _joined(lnp.cummin, lnp.minimum))
+cumlogsumexp = _cumulative("cumlogsumexp", _joined(lnp.cumlogsumexp, lnp.logaddexp), ANALYTIC)

@@ -46,8 +46,8 @@ def _widened(value: Value) -> Value:
 
 
 def _peak(value: Value, axes: tuple[int, ...]) -> Value:
-    """The greatest elements over `axes`, as constants for gradients: the shift by them cancels."""
-    return bind("stop_gradient", fold("max", value, axes, keepdims=False))
+    """The greatest elements over `axes`, as constants for gradients: the shift by them cancels. Of real parts only."""
+    return bind("stop_gradient", fold("max", real(value), axes, keepdims=False))
 
 
 def _chosen(name: str, x: ArrayLike, where: ArrayLike | None) -> Value:

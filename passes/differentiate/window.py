@@ -108,7 +108,8 @@ def _of_strided_left(node: Node, g: Node) -> Node:
     start = [max(before, 0) for before in low]
     limit = [extent - max(after, 0) for extent, after in zip(wide, high, strict=True)]
     kept = slice_(sum_over(spread, elements), start, limit, [1] * rank)
-    return pad(kept, [max(-before, 0) for before in low], [max(-after, 0) for after in high], [0] * rank, 0.0)
+    before, after = ([max(-width, 0) for width in widths] for widths in (low, high))
+    return pad(kept, before, after, [0] * rank, kept.dtype.number(0))
 
 
 def _of_right(node: Node, g: Node) -> Node:

@@ -5,10 +5,9 @@ import math
 from collections.abc import Callable
 
 from lavax.numpy._core.application import real_function, together
-from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_operand
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
-from lavax.numpy.elementwise.comparison import greater, not_equal, where
+from lavax.numpy.elementwise.comparison import greater, less, not_equal, where
 from lavax.tracer import bind, with_weak
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -54,34 +53,50 @@ def _logarithm_of_sum(
     y: ArrayLike,
     exponential: Callable[[ArrayLike], Value],
     logarithm: Callable[[ArrayLike], Value],
+    half_turn: float,
 ) -> Value:
-    """The greater of `x` and `y`, and logarithm(1 + exponential(-the distance))."""
+    """The greater of `x` and `y`, and logarithm(1 + exponential(-the distance)).
+
+    Of complex numbers, the greater real part decides, and the angle is in [-half_turn, half_turn].
+    """
     (first, second), weak = together(name, x, y, real=True)
-    if first.type.dtype.is_complex:
-        raise dtype_error(f"{name} is not defined for {first.type}: take log(exp(x) + exp(y))")
     difference = subtract(first, second)
     # Two equal infinities have no difference: there, and for NaN, the sum is the answer.
     undefined = not_equal(difference, difference)
     # Choices, not `maximum` and `abs`: at a tie they keep derivatives of every order.
-    above = greater(first, second)
+    above = greater(_real_part(first), _real_part(second))
     peak, gap = where(above, first, second), where(above, negative(difference), difference)
     softened = add(peak, logarithm(exponential(where(undefined, 0.0, gap))))
-    return with_weak(where(undefined, add(first, second), softened), weak)
+    found = where(undefined, add(first, second), softened)
+    return with_weak(_principal(found, half_turn) if found.type.dtype.is_complex else found, weak)
+
+
+def _real_part(value: Value) -> Value:
+    return bind("real", value) if value.type.dtype.is_complex else value
+
+
+def _principal(logarithm: Value, half_turn: float) -> Value:
+    """The same logarithm with the angle that is nearest to 0: the sum of two is less than a turn from it."""
+    real, angle = bind("real", logarithm), bind("imag", logarithm)
+    raised = where(less(angle, -half_turn), add(angle, 2 * half_turn), angle)
+    return bind("complex", real, where(greater(angle, half_turn), subtract(angle, 2 * half_turn), raised))
 
 
 @one_program()
 def logaddexp(x: ArrayLike, y: ArrayLike) -> Value:
     """log(exp(x) + exp(y)), elementwise, without overflow."""
-    return _logarithm_of_sum("logaddexp", x, y, exp, log1p)
+    return _logarithm_of_sum("logaddexp", x, y, exp, log1p, math.pi)
 
 
 @one_program()
 def logaddexp2(x: ArrayLike, y: ArrayLike) -> Value:
     """log2(2^x + 2^y), elementwise, without overflow."""
-    return _logarithm_of_sum("logaddexp2", x, y, exp2, _log2_1p)
+    return _logarithm_of_sum("logaddexp2", x, y, exp2, _log2_1p, math.pi / math.log(2))
 
 
 def _log2_1p(x: ArrayLike) -> Value:
     """log2(1 + x) for x in [0, 1]: exactly 1 at 1, even if a device fuses products and sums."""
+    if as_operand(x).type.dtype.is_complex:
+        return divide(log1p(x), math.log(2))
     small = multiply(log1p(x), 1 / math.log(2))
     return where(greater(x, 0.5), log2(add(x, 1.0)), small)

@@ -6,7 +6,7 @@ import numpy as np
 from lavax.ir.types import bool_, int32
 from lavax.numpy._core.application import apply, together
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
+from lavax.numpy._core.operands import ArrayLike, as_operand, as_value, cast, own
 from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
@@ -82,6 +82,8 @@ def _to_multiples(value: Value, unit: int) -> Value:
 
 def rint(x: ArrayLike) -> Value:
     """The nearest whole number as a float, halves to the even one, elementwise."""
+    if as_operand(x).type.dtype.is_complex:
+        return round(x)
     return apply("round", x, name="rint", real=True)
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import math
 
-from lavax.numpy._core.application import apply, as_floating, real_function
-from lavax.numpy._core.operands import ArrayLike
+from lavax.numpy._core.application import apply, as_floating, real_function, together
+from lavax.numpy._core.operands import ArrayLike, as_operand
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import equal, less, where
 from lavax.tracer import with_weak
@@ -28,9 +28,21 @@ _SERIES = [(-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in r
 def atan2(x: ArrayLike, y: ArrayLike) -> Value:
     """The angle in [-π, π] of the point with ordinate `x` and abscissa `y`, elementwise.
 
-    Signed zeros and infinities are as in NumPy. At the origin both derivatives are 0.
+    Signed zeros and infinities are as in NumPy. At the origin both derivatives are 0. Of complex numbers it is the
+    angle w with sin w = x / r and cos w = y / r for r² = x² + y².
     """
+    if as_operand(x).type.dtype.is_complex or as_operand(y).type.dtype.is_complex:
+        return _angle_of_complex(x, y)
     return apply("atan2", x, y, real=True)
+
+
+@one_program()
+def _angle_of_complex(x: ArrayLike, y: ArrayLike) -> Value:
+    """-i·log((y + ix) / √(x² + y²))."""
+    (ordinate, abscissa), weak = together("atan2", x, y)
+    radius = apply("sqrt", add(multiply(ordinate, ordinate), multiply(abscissa, abscissa)))
+    direction = divide(add(abscissa, multiply(ordinate, 1j)), radius)
+    return with_weak(multiply(apply("log", direction), -1j), weak)
 
 
 def radians(x: ArrayLike) -> Value:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -36,7 +37,7 @@ def filling(dtype: DType, fill_value: Scalar | None) -> Scalar:
     if fill_value is not None:
         return scalar_as(fill_value, dtype)
     if dtype.is_inexact:
-        return float("nan")
+        return complex(nan) if dtype.is_complex else nan
     if dtype.kind == "bool":
         return True
     limits = np.iinfo(dtype.numpy)

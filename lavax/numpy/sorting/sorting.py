@@ -4,10 +4,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lavax.ir.types import complex64
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.promotion import join
 from lavax.numpy._core.sequences import parts_of
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.rearranging import flip
@@ -16,7 +18,7 @@ from lavax.numpy.sorting.selection import falling_order, order_of_greatest
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value
 
-__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex", "top_k"]
 
 
 class TopK(NamedTuple):
@@ -52,6 +54,12 @@ def sort(
     value, along = _line("sort", a, axis)
     result = with_weak(bind("sort", value, axis=along), value.weak)
     return flip(result, along) if descending else result
+
+
+def sort_complex(a: ArrayLike) -> Value:
+    """`a` as complex numbers in rising order along its last axis: by real parts, equal ones by imaginary parts."""
+    value = as_value(a)
+    return sort(cast(value, join(value.type.dtype, complex64)))
 
 
 def argsort(

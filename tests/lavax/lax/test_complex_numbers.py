@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 import lavax as lx
+import lavax.numpy as lnp
 from lavax import lax
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
 Z = np.array([1 + 2j, 3 - 1j], np.complex64)
+RANDOM = np.random.default_rng(5)
 X = np.arange(12, dtype=np.float32).reshape(2, 6)
+
+
+def sample(*shape: int) -> np.ndarray:
+    return (RANDOM.normal(size=shape) + 1j * RANDOM.normal(size=shape)).astype(np.complex64)
 
 
 def test_strict_functions_take_complex_numbers() -> None:
@@ -27,6 +33,39 @@ def test_strict_functions_take_complex_numbers() -> None:
     made = lax.complex(X[0], X[1])
     np.testing.assert_array_equal(np.asarray(made), X[0] + 1j * X[1])
     np.testing.assert_array_equal(np.asarray(lax.imag(made)), X[1])
+
+
+def test_quotients_and_extrema() -> None:
+    """Their order is NumPy's; lax.cummax and its like are of pairs, joined."""
+    w = Z[::-1] * 1j
+    line = np.array([1 + 2j, 1 + 3j, 0.5 - 9j, 2, 1 + 4j], np.complex64)
+    np.testing.assert_allclose(np.asarray(lax.div(Z, w)), Z / w, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(lax.exp2(Z)), np.exp2(Z), rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(lax.max(Z, w)), np.maximum(Z, w))
+    np.testing.assert_array_equal(np.asarray(lax.min(Z, w)), np.minimum(Z, w))
+    np.testing.assert_array_equal(np.asarray(lax.reduce_max(line, (0,))), line.max())
+    np.testing.assert_array_equal(np.asarray(lax.reduce_min(line, (0,))), line.min())
+    np.testing.assert_array_equal(np.asarray(lax.cummax(line)), np.maximum.accumulate(line))
+    np.testing.assert_array_equal(np.asarray(lax.cummin(line, reverse=True)), np.minimum.accumulate(line[::-1])[::-1])
+    wanted = np.log(np.cumsum(np.exp(line.astype(np.complex128))))
+    np.testing.assert_allclose(np.asarray(lax.cumlogsumexp(line)), wanted, atol=4e-6)  # the last sum cancels
+
+
+def test_gradients_of_convolutions() -> None:
+    """Of 2·Σ Re(w·conv(3x, k)), with a border, a stride and steps in the window."""
+    x, kernel = sample(2, 2, 9), sample(3, 2, 2)
+    settings = {"window_strides": (2,), "padding": [(1, -1)], "rhs_dilation": (2,)}
+    weights = sample(*lax.conv_general_dilated(x, kernel, **settings).shape)
+
+    def loss(x: Any, kernel: Any) -> Any:
+        return 2 * lnp.sum((weights * lax.conv_general_dilated(3 * x, kernel, **settings)).real)
+
+    gradients = lx.grad(loss, argnums=(0, 1))(x, kernel)
+    for place, direction in enumerate((sample(*x.shape), sample(*kernel.shape))):
+        moved = [x, kernel]
+        moved[place] = direction  # the loss is linear in each
+        found = np.sum(np.asarray(gradients[place]) * direction).real
+        np.testing.assert_allclose(found, float(loss(*moved)), rtol=1e-5)
 
 
 def test_transforms_by_their_kind() -> None:

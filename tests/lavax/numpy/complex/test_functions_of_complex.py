@@ -66,6 +66,25 @@ def test_powers() -> None:
     assert complex(lnp.power(0j, 2 + 1j)) == 0 and complex(lnp.power(0j, 0j)) == 1
 
 
+def test_logarithms_of_sums() -> None:
+    """log(e^z + e^w) without overflow, its angle in [-π, π]."""
+    z, w = 3 * Z[:200], 3 * W[:200]
+    wanted = np.log(np.exp(z.astype(np.complex128)) + np.exp(w.astype(np.complex128)))
+    np.testing.assert_allclose(np.asarray(lnp.logaddexp(z, w)), wanted, rtol=4e-6, atol=4e-6)
+    wanted = np.log(2 ** z.astype(np.complex128) + 2 ** w.astype(np.complex128)) / np.log(2)
+    np.testing.assert_allclose(np.asarray(lnp.logaddexp2(z, w)), wanted, rtol=4e-6, atol=4e-6)
+    far = np.asarray([400 + 3j, 400 + 3.1j, -np.inf], np.complex64)
+    np.testing.assert_allclose(np.asarray(lnp.logaddexp(far, far))[:2], far[:2] + np.log(2), rtol=1e-6)
+
+
+def test_angles_and_whole_numbers() -> None:
+    z, w = Z[:200], W[:200]
+    wide, other = z.astype(np.complex128), w.astype(np.complex128)
+    wanted = -1j * np.log((other + 1j * wide) / np.sqrt(wide**2 + other**2))
+    np.testing.assert_allclose(np.asarray(lnp.arctan2(z, w)), wanted, rtol=2e-5, atol=2e-5)
+    np.testing.assert_array_equal(np.asarray(lnp.rint(z)), np.rint(z))
+
+
 _ENDS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan]
 SPECIAL = np.empty(len(_ENDS) ** 2, np.complex64)
 SPECIAL.real, SPECIAL.imag = zip(*itertools.product(_ENDS, _ENDS), strict=True)

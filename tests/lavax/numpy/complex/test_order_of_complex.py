@@ -43,6 +43,8 @@ def test_sorted_arrays_and_their_orders() -> None:
     for axis in (0, 1, -1, None):
         assert_same(lnp.sort(BLOCK, axis), np.sort(BLOCK, axis))
     assert_same(lnp.sort(FINITE, descending=True), np.sort(FINITE)[::-1])
+    for given in (BLOCK, BLOCK.real, BLOCK.real.astype(np.int32)):
+        assert_same(lnp.sort_complex(given), np.sort_complex(given).astype(np.complex64))
     keys = np.stack([BLOCK[0, 0], BLOCK[1, 0], BLOCK[0, 1]])
     assert_same(lnp.lexsort(keys), np.lexsort(keys))
 
