@@ -96,6 +96,7 @@ def measure(name: str) -> dict[str, float]:
     found["device"] = time.perf_counter() - start
     zeros = lx.tree.map(lambda kind: lx.device_put(np.zeros(kind.shape, str(kind.dtype))), kinds)
     inputs = lx.device_put(workload.draw(np.random.default_rng(0)))
+    lx.block_until_ready((zeros, inputs))
     clock = _clock()
     start, processors = time.perf_counter(), time.process_time()
     *held, loss = step(*zeros, *inputs)
