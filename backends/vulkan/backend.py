@@ -15,7 +15,7 @@ from lavax.backends.vulkan.emit.candidates import schedules_of
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
-from lavax.backends.vulkan.plan.plan import Plan, Shader
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
@@ -188,10 +188,10 @@ class LoweredGraph:
         """Shaders, dispatches and memory."""
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
-    def find_plan(self, written: Callable[[Shader], None]) -> Plan:
+    def find_plan(self, written: Callable[[Dispatch], None]) -> Plan:
         """The plan: made now, or found on disk.
 
-        If it is made now, `written` is told of each shader at once, unless shaders are timed meanwhile.
+        If it is made now, `written` is told of each dispatch at once, unless shaders are timed meanwhile.
         """
         key = self._key()
         kept = None if key is None else plan_cache.load(key)
@@ -255,12 +255,18 @@ class CompiledGraph:
     """A program whose results are the graph's outputs, in order."""
 
     def __init__(self, lowered: LoweredGraph) -> None:
+        from lavax.backends.vulkan.run.cuts import pieces_of
+        from lavax.backends.vulkan.run.long_dispatches import shader_as_cut
         from lavax.backends.vulkan.run.program import Program
 
         self.lowered = lowered
-        device = lowered.backend.device
+        device, rates = lowered.backend.device, lowered.backend.rates
         with device.pipelines.ahead() as ahead:
-            self.program = Program(device, lowered.find_plan(ahead.want), lowered.backend.rates, ahead)
+
+            def written(dispatch: Dispatch) -> None:
+                ahead.want(shader_as_cut(dispatch, pieces_of(dispatch, device.profile, rates)))
+
+            self.program = Program(device, lowered.find_plan(written), rates, ahead)
         self.run: Callable[..., Sequence[Buffer]] = self.program.run
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]:

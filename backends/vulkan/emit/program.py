@@ -80,8 +80,8 @@ def by_sizes(kernel: Kernel) -> None:
     return
 
 
-def _nobody_waits(shader: Shader) -> None:
-    """What is done with a shader before the whole program is written."""
+def _nobody_waits(dispatch: Dispatch) -> None:
+    """What is done with a dispatch before the whole program is written."""
 
 
 def emit_program(
@@ -89,12 +89,12 @@ def emit_program(
     profile: DeviceProfile,
     lifted: bool = False,
     choice: Choice = by_sizes,
-    written: Callable[[Shader], None] = _nobody_waits,
+    written: Callable[[Dispatch], None] = _nobody_waits,
 ) -> Plan:
     """The plan of a program for a device of this profile.
 
     With `lifted`, sizes are push constants, so that programs that differ only in sizes share their shaders. `written`
-    is told of each shader that runs, once it is written.
+    is told of each dispatch that runs, once its shader is written.
     """
     return _Emission(program, profile, lifted, choice, written).plan()
 
@@ -108,7 +108,7 @@ class _Emission:
         profile: DeviceProfile,
         lifted: bool,
         choice: Choice,
-        written: Callable[[Shader], None],
+        written: Callable[[Dispatch], None],
     ) -> None:
         self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
         self._written = written
@@ -190,7 +190,7 @@ class _Emission:
                 case KernelStep():
                     for dispatch in self._dispatches(command):
                         if 0 not in dispatch.groups:
-                            self._written(dispatch.shader)
+                            self._written(dispatch)
                         found.append(dispatch)
                 case Guard():
                     guards[command.flag] = command

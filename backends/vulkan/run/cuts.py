@@ -96,6 +96,12 @@ class RandomCuts(Cuts):
         return self._random.randint(1, 5)
 
 
+def pieces_of(dispatch: Dispatch, profile: DeviceProfile, rates: Callable[[], Rates]) -> int:
+    """The number of parts in which a dispatch will run; `rates` measures the device, if it is long on a slow one."""
+    by_slow_device = Cuts(Estimate(profile)).pieces(dispatch)
+    return by_slow_device if by_slow_device < 2 else Cuts(Estimate(profile, rates())).pieces(dispatch)
+
+
 def cuts_of(
     plan: Plan, profile: DeviceProfile, rates: Callable[[], Rates] | None = None, slowness: float = 1.0
 ) -> Cuts:

@@ -31,6 +31,13 @@ def with_long_dispatches_cut(plan: Plan, pieces: Callable[[Dispatch], int]) -> P
     return replace(plan, commands=commands, constants=tuple(cutting.constants))
 
 
+def shader_as_cut(dispatch: Dispatch, pieces: int) -> Shader:
+    """The shader that a dispatch runs if it is cut into so many parts."""
+    if pieces < 2 or dispatch.parts or not _can_be_cut(dispatch) or _is_part(dispatch):
+        return dispatch.shader
+    return _based(dispatch.shader)
+
+
 @dataclass
 class _Cutting:
     plan: Plan
@@ -57,15 +64,14 @@ class _Cutting:
         return [piece for part in dispatch.apart() for piece in self._parts(part)]
 
     def _parts(self, dispatch: Dispatch) -> list[Dispatch]:
-        x, y, z = dispatch.groups
+        x, y, _ = dispatch.groups
         total = x * y
-        count = min(self.pieces(dispatch), total) if z == 1 and _can_be_cut(dispatch) else 1
+        count = min(self.pieces(dispatch), total) if _can_be_cut(dispatch) else 1
         if count < 2:
             return [dispatch]
         self.is_changed = True
         longest = min(-(-total // count), _MOST_GROUPS)
-        given = len(dispatch.slots) + len(dispatch.words)
-        is_part = given > BASE_WORD
+        given, is_part = len(dispatch.slots) + len(dispatch.words), _is_part(dispatch)
         words = dispatch.words[:-1] if is_part else dispatch.words + (0,) * (BASE_WORD - given)
         base = dispatch.words[-1] if is_part else 0
         shader = dispatch.shader if is_part else _based(dispatch.shader)
@@ -107,7 +113,13 @@ class _Cutting:
 
 
 def _can_be_cut(dispatch: Dispatch) -> bool:
-    return WORKGROUP in dispatch.shader.source
+    x, y, z = dispatch.groups
+    return x * y > 1 and z == 1 and WORKGROUP in dispatch.shader.source
+
+
+def _is_part(dispatch: Dispatch) -> bool:
+    """Whether its shader adds the number of a first workgroup already."""
+    return len(dispatch.slots) + len(dispatch.words) > BASE_WORD
 
 
 def _based(shader: Shader) -> Shader:

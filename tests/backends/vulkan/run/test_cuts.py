@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,15 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.api import queue as queues
 from lavax.backends.vulkan.api.queue import Stall, Submission
 from lavax.backends.vulkan.backend import VulkanBackend
+from lavax.backends.vulkan.compile.pipelines import Pipelines
 from lavax.backends.vulkan.device.device import Device, get_device
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan, RepeatDispatches, Result, UntilFlag, Work
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER
+from lavax.backends.vulkan.run import cuts
 from lavax.backends.vulkan.run.cuts import BOUNDS, Cuts, Pace
 from lavax.backends.vulkan.run.estimate import Estimate, Rates
-from lavax.backends.vulkan.run.long_dispatches import with_long_dispatches_cut
+from lavax.backends.vulkan.run.long_dispatches import shader_as_cut, with_long_dispatches_cut
 from lavax.backends.vulkan.run.program import Program
 from lavax.backends.vulkan.run.segments import Batch, Loop, batches_of, segments_of
 from lavax.backends.vulkan.run.sequence import LongTurns, Once, Part, ShortTurns, parts_of
@@ -227,6 +230,35 @@ def test_parts_can_be_cut_again() -> None:
     assert [part.words[-1] for part in twice.dispatches] == [0, 25, 50, 75]
     assert len({part.shader for part in twice.dispatches}) == 1
     assert sum(part.work.nbytes for part in twice.dispatches) == SECOND.nbytes
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+@pytest.mark.parametrize("groups", [(COUNT, 1, 1), (10, 100, 1), (1, 1, 1), (2, 2, 2)])
+def test_the_shader_of_a_dispatch_that_will_be_cut_is_known_before(groups: tuple[int, int, int], pieces: int) -> None:
+    whole = numbered(groups, SECOND)
+    cut = with_long_dispatches_cut(Plan((BYTES,), (Result(BYTES, None),), (), (), 0, (whole,)), lambda _: pieces)
+    assert {part.shader for part in cut.dispatches} == {shader_as_cut(whole, pieces)}
+    again = with_long_dispatches_cut(cut, lambda _: pieces)
+    assert {part.shader for part in again.dispatches} == {shader_as_cut(cut.dispatches[0], pieces)}
+
+
+def test_no_pipeline_is_created_for_a_shader_that_does_not_run(
+    anew: Callable[[], VulkanBackend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = anew()
+    monkeypatch.setattr(cuts, "BOUNDS", replace(BOUNDS, seconds=1e-4, dispatch_seconds=1e-3, part_seconds=5e-4))
+    monkeypatch.setattr(VulkanBackend, "_rates", RATES)
+    backend.device.pipelines.forget()
+    create, created = Pipelines._create, []
+    monkeypatch.setattr(Pipelines, "_create", lambda self, shader: created.append(shader) or create(self, shader))
+    x = np.linspace(-1, 1, 64 * 4096, dtype=np.float32).reshape(64, 4096)
+    compiled = lx.compile(lambda x: (lnp.cumsum(lnp.sin(x), axis=1) @ x.T, lnp.sum(x)))
+    product, _ = compiled(x)
+    np.testing.assert_allclose(product, np.cumsum(np.sin(x), axis=1) @ x.T, rtol=1e-4, atol=1e-1)
+    plan = compiled.lower(x).programs[0].plan
+    pieces = [cuts.pieces_of(each, backend.profile, lambda: RATES) for each in plan.dispatches]
+    assert max(pieces) > 1 == min(pieces)
+    assert set(created) == set(map(shader_as_cut, plan.dispatches, pieces))
 
 
 def test_dispatches_that_cannot_be_cut_stay() -> None:
