@@ -11,7 +11,7 @@ import numpy as np
 from lavax.backends.vulkan.compile import plan_cache
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
-from lavax.backends.vulkan.emit.candidates import schedules_of
+from lavax.backends.vulkan.emit.candidates import chosen_by_rules
 from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
@@ -22,7 +22,7 @@ from lavax.base import config
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType
 from lavax.ir.printer import structural_key
-from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_optimized
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
@@ -213,12 +213,12 @@ class LoweredGraph:
         rest = f"{self.backend.profile} {self.backend.memory_sizes} {self._donated} {self._eager}"
         return plan_cache.key_of(structural_key(self.graph), rest)
 
-    def schedule_of(self, kernel: Kernel) -> Hashable | None:
-        """How a kernel is computed: as tuning chose it, or as the rules do; None for routines that have one way."""
-        chosen = self._choice(kernel)
+    def schedule_of(self, step: KernelStep) -> Hashable | None:
+        """How a step is computed: as tuning chose it, or as the rules do; None for routines that have one way."""
+        chosen = self._choice(step.kernel)
         if chosen is not None:
             return chosen
-        return next(iter(schedules_of(kernel, self.backend.profile)), None)
+        return chosen_by_rules(step, self.kernels.views, self.backend.profile)
 
     def memory(self) -> Memory:
         """The memory of the program and of a call, before anything is allocated."""

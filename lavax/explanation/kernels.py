@@ -52,7 +52,7 @@ def explained_kernels(
     for name, found in cost.kernels.items():
         own = [dispatch for dispatch in dispatches if dispatch.name == name]
         step = steps.get(name)
-        schedule = None if step is None else program.schedule_of(step.kernel)
+        schedule = None if step is None else program.schedule_of(step)
         time, share, of_limit = _measured(found, profile)
         yield ExplainedKernel(
             cost=found,
