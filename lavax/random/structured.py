@@ -8,13 +8,14 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.broadcasting import broadcast_shapes
+from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.arrays.manipulation import expand_dims
 from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.powers import sqrt
-from lavax.random.continuous import standard_normal
+from lavax.random.continuous import normal, standard_normal
 from lavax.random.parameters import floating_dtype
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -70,12 +71,14 @@ def orthogonal(
     """Matrices [*shape, n, m], m = n by default, with orthonormal columns (rows if n < m), uniformly distributed.
 
     The orthogonal factor of a matrix of normal numbers, with columns of the signs of the triangular factor's diagonal
-    (Mezzadri 2007).
+    (Mezzadri 2007). Of a complex `dtype` they are unitary.
     """
-    held = floating_dtype("orthogonal", dtype)
+    held = canonical_dtype(dtype)
+    held = held if held.is_complex else floating_dtype("orthogonal", dtype)
     batch = checked_shape("orthogonal", shape)
     rows, columns = checked_shape("orthogonal", (n, n if m is None else m))
-    drawn = standard_normal("orthogonal", key, (*batch, max(rows, columns), min(rows, columns)))
+    tall = (*batch, max(rows, columns), min(rows, columns))
+    drawn = normal(key, tall, held) if held.is_complex else standard_normal("orthogonal", key, tall)
     factor, triangle = _linear_algebra("orthogonal").qr(drawn)
     signs = lnp.sign(lnp.einsum("...ii->...i", triangle))
     columns_signed = lnp.multiply(factor, lnp.expand_dims(signs, -2))

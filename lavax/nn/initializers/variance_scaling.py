@@ -5,12 +5,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import lavax.numpy as lnp
 from lavax import random
 from lavax.nn.initializers.initializer import Initializer
+from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.random.continuous import Extents
+from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
 Axes = int | Sequence[int]
@@ -27,13 +30,41 @@ _DENOMINATORS: dict[str, Callable[[float, float], float]] = {
     "fan_geo_avg": lambda fan_in, fan_out: math.sqrt(fan_in * fan_out),
 }
 
+_Draw = Callable[[ArrayLike, Extents, Any, float], Value]
+
+# Complex numbers are at most this many times √variance of a normal one from the origin, and have this deviation then.
+_COMPLEX_RADIUS = 2.0
+_COMPLEX_TRUNCATED = 0.95311164380491208
+
 # Numbers of a given standard deviation.
-_DRAWS: dict[str, Callable[[ArrayLike, Extents, Any, float], Value]] = {
+_DRAWS: dict[str, _Draw] = {
     "truncated_normal": lambda key, shape, dtype, deviation: random.truncated_normal(key, -2, 2, shape, dtype)
     * (deviation / _TRUNCATED),
     "normal": lambda key, shape, dtype, deviation: random.normal(key, shape, dtype) * deviation,
     "uniform": lambda key, shape, dtype, deviation: random.uniform(key, shape, dtype, -1.0, 1.0)
     * (math.sqrt(3) * deviation),
+}
+
+
+def _in_disc(key: ArrayLike, shape: Extents, dtype: Any, radius: Callable[[Value], Value]) -> Value:
+    """Complex numbers of any angle, whose distance from the origin is `radius` of a uniform number."""
+    part = canonical_dtype(dtype).part
+    first, second = random.split(key)
+    length, angle = radius(random.uniform(first, shape, part)), 2 * math.pi * random.uniform(second, shape, part)
+    return bind("complex", length * lnp.cos(angle), length * lnp.sin(angle))
+
+
+def _truncated_length(share: Value) -> Value:
+    """The length of a complex normal number of which `share` of those below the greatest length are shorter."""
+    return lnp.sqrt(-lnp.log(1 - (1 - math.exp(-(_COMPLEX_RADIUS**2))) * share))
+
+
+_COMPLEX_DRAWS: dict[str, _Draw] = {
+    "truncated_normal": lambda key, shape, dtype, deviation: _in_disc(key, shape, dtype, _truncated_length)
+    * (deviation / _COMPLEX_TRUNCATED),
+    "normal": _DRAWS["normal"],
+    "uniform": lambda key, shape, dtype, deviation: _in_disc(key, shape, dtype, lnp.sqrt)
+    * (math.sqrt(2) * deviation),
 }
 
 
@@ -77,7 +108,9 @@ def variance_scaling(
         window = math.prod(extents) / max(inputs * outputs * batch, 1)
         terms = _DENOMINATORS[mode](inputs * window, outputs * window)
         deviation = math.sqrt(scale / terms) if terms else 0.0
-        return _DRAWS[distribution](key, extents, default if dtype is None else dtype, deviation)
+        held = canonical_dtype(default if dtype is None else dtype)
+        draws = _COMPLEX_DRAWS if held.is_complex else _DRAWS
+        return draws[distribution](key, extents, held, deviation)
 
     return init
 

@@ -48,6 +48,7 @@ def asarray(
     if not holds_values(a) and not isinstance(a, (bool, int, float, complex, np.generic)) and _skips_32_bits(a, held):
         return copied("asarray", a, lift(a, held), copy)
     operand = as_operand(a)
+    _tell_dropped_parts("asarray", operand.type.dtype, held)
     return copied("asarray", a, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
 
 
@@ -97,10 +98,16 @@ def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -
     """
     require_device("astype", device)
     held = canonical_dtype(dtype)
-    if as_operand(x).type.dtype.is_complex and held.kind not in ("complex", "bool"):
-        warnings.warn("astype: the imaginary parts are dropped; x.real says so", np.exceptions.ComplexWarning, 2)
+    _tell_dropped_parts("astype", as_operand(x).type.dtype, held)
     result = with_weak(cast(as_value(x), held), False)
     return own(result) if copy and result is x else result
+
+
+def _tell_dropped_parts(name: str, given: DType, held: DType) -> None:
+    """NumPy's warning where complex numbers become real; truth values are of both parts."""
+    if given.is_complex and held.kind not in ("complex", "bool"):
+        message = f"{name}: the imaginary parts are dropped; x.real says so"
+        warnings.warn(message, np.exceptions.ComplexWarning, 3)
 
 
 def _filled(name: str, shape: Extents, value: Scalar, dtype: Any, device: Any) -> Value:

@@ -27,7 +27,7 @@ logical_not negative positive real reciprocal round sign sin sinh square sqrt ta
 UNARY = _UNARY.split()
 BINARY = ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"]
 _OF_TWO_REAL_NUMBERS = """
-floor_divide remainder atan2 hypot copysign nextafter logaddexp bitwise_and bitwise_left_shift
+floor_divide remainder hypot copysign nextafter bitwise_and bitwise_left_shift
 """
 OF_REAL_NUMBERS = {1: ["floor", "ceil", "trunc", "signbit"], 2: _OF_TWO_REAL_NUMBERS.split()}
 

@@ -49,6 +49,23 @@ def test_numbers_are_those_of_jax(name: str, arguments: dict[str, Any], recorded
     np.testing.assert_allclose(made(name, arguments), np.asarray(expected), rtol=1e-5, atol=1e-6)
 
 
+# The first three of [3, 2] complex numbers from key 7, by jax 0.10.2.
+COMPLEX = {
+    "truncated_normal": [-0.46435934 - 0.91325116j, 0.30368727 - 0.58528423j, -0.34498772 + 0.27113539j],
+    "normal": [0.55702358 + 0.22706676j, 0.07081565 + 0.46958140j, -0.26122711 - 0.13447157j],
+    "uniform": [-0.42211691 - 0.83017331j, 0.34351852 - 0.66204941j, -0.43112528 + 0.33883333j],
+}
+
+
+@pytest.mark.parametrize("distribution", COMPLEX)
+def test_complex_numbers_are_those_of_jax(distribution: Any) -> None:
+    init = initializers.variance_scaling(1.5, "fan_in", distribution)
+    found = np.asarray(init(lx.random.key(7), (3, 2), "complex64"))
+    np.testing.assert_allclose(found.ravel()[:3], COMPLEX[distribution], rtol=1e-5)
+    many = np.asarray(init(lx.random.key(7), (64, 64), "complex64"))
+    np.testing.assert_allclose(np.mean(np.abs(many) ** 2), 1.5 / 64, rtol=0.05)
+
+
 def test_names_are_those_of_jax() -> None:
     jax = pytest.importorskip("jax", reason="jax is the oracle of initializers")
     theirs = {name for name in dir(jax.nn.initializers) if name[0].islower() and name[0] != "_"}

@@ -36,6 +36,17 @@ def test_known_orthogonal_matrices() -> None:
     np.testing.assert_allclose(np.asarray(random.orthogonal(random.key(0), 2, m=3)), wide, atol=2e-5)
 
 
+def test_known_unitary_matrices() -> None:
+    """By jax 0.10.2."""
+    known = [
+        [0.36477923 - 0.88739485j, -0.28078812 + 0.02499088j],
+        [-0.27182648 + 0.07467848j, -0.65181035 - 0.70404315j],
+    ]
+    np.testing.assert_allclose(np.asarray(random.orthogonal(random.key(0), 2, dtype="complex64")), known, atol=2e-5)
+    wide = np.asarray(random.orthogonal(random.key(2), 2, (3,), "complex64", 5))
+    np.testing.assert_allclose(wide @ wide.conj().swapaxes(-1, -2), np.broadcast_to(np.eye(2), (3, 2, 2)), atol=1e-5)
+
+
 def test_the_covariance_is_the_given_one() -> None:
     draws = 20_000
     found = np.asarray(random.multivariate_normal(random.key(3), MEAN, COVARIANCE, (draws,))).astype(np.float64)

@@ -209,6 +209,9 @@ def test_views_of_the_parts() -> None:
 
 @pytest.mark.usefixtures("reference_backend")
 def test_a_dropped_imaginary_part_is_told() -> None:
+    for given in (Z, lnp.asarray(Z), Z.tolist()):
+        with pytest.warns(np.exceptions.ComplexWarning, match="asarray: the imaginary parts are dropped"):
+            np.testing.assert_array_equal(np.asarray(lnp.asarray(given, "float32")), Z.real)
     with pytest.warns(np.exceptions.ComplexWarning, match="imaginary parts are dropped"):
         np.testing.assert_array_equal(np.asarray(lnp.asarray(Z).astype("float32")), Z.real)
 
