@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
+from math import prod
 from typing import TypeVar
 
 from lavax.backends.vulkan.glsl.body import Body
@@ -123,6 +125,27 @@ def open_strips(body: Body, count: int, local: int, strips: int) -> list[str]:
         body.line(f"int {name} = i0 + {strip * local};")
     body.scopes[0].variables |= set(names)
     return names
+
+
+@contextmanager
+def open_turns(body: Body, count: int, local: int, turns: int, name: str = "i") -> Iterator[None]:
+    """The context in which the number `name` is worked on: one to an invocation, or several, a workgroup apart, in a
+    loop. Starting a workgroup takes a CPU driver as long as computing some vectors."""
+    if turns == 1:
+        open_invocations(body, count, local, name)
+        yield
+        return
+    groups = -(-count // (local * turns))
+    body.line(f"int group = int{WORKGROUP};")
+    if prod(grid(groups)) > groups:
+        body.line(f"if (group >= {body.parameters.integer(groups)}) return;")
+    # The driver would unroll a loop whose end it knows.
+    bound = body.parameters.unknown(turns)
+    number = f"(group * {turns} + turn) * {local} + int(gl_LocalInvocationID.x)"
+    within = "" if count % (local * turns) == 0 else f" && {number} < {body.parameters.integer(count)}"
+    with body.block(f"for (int turn = 0; turn < {bound}{within}; ++turn)", frozenset((name,))):
+        body.line(f"int {name} = {number};")
+        yield
 
 
 def at_row(row: Index, kernel: Kernel) -> dict[str, Index]:

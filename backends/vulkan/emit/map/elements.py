@@ -6,9 +6,7 @@ there, one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from math import prod
+from collections.abc import Mapping
 
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, is_multiple
 from lavax.backends.vulkan.glsl.expressions import VECTOR
@@ -19,8 +17,8 @@ from lavax.backends.vulkan.glsl.launch import (
     grid,
     local_invocations,
     open_body,
-    open_invocations,
     open_strips,
+    open_turns,
     placed,
 )
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -62,7 +60,7 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     body, outputs = open_body(kernel, lifted)
     local, vectors = local_invocations(profile), count // width
     iterations = loop_iterations(vectors) if is_looping else 1
-    with _vectors(body, vectors, local, iterations):
+    with open_turns(body, vectors, local, iterations):
         element = variable("i", vectors)
         _compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)
     if rest:
@@ -90,26 +88,6 @@ def loop_iterations(vectors: int, divisor: int = 1) -> int:
         if vectors // iterations >= VECTOR_LOOP.busy and (divisor == 1 or vectors % (iterations * divisor) == 0):
             return iterations
     return 1
-
-
-@contextmanager
-def _vectors(body: Body, vectors: int, local: int, iterations: int) -> Iterator[None]:
-    """The context in which vector `i` is computed: once per invocation, or in a loop over vectors a workgroup apart."""
-    if iterations == 1:
-        open_invocations(body, vectors, local, "i")
-        yield
-        return
-    groups = -(-vectors // (local * iterations))
-    body.line(f"int group = int{WORKGROUP};")
-    if prod(grid(groups)) > groups:
-        body.line(f"if (group >= {body.parameters.integer(groups)}) return;")
-    # The driver would unroll a loop whose end it knows.
-    bound = body.parameters.unknown(iterations)
-    number = f"(group * {iterations} + turn) * {local} + int(gl_LocalInvocationID.x)"
-    within = "" if vectors % (local * iterations) == 0 else f" && {number} < {body.parameters.integer(vectors)}"
-    with body.block(f"for (int turn = 0; turn < {bound}{within}; ++turn)", frozenset(("i",))):
-        body.line(f"int i = {number};")
-        yield
 
 
 def _emit_strips(kernel: Kernel, profile: DeviceProfile, strips: int) -> Launch:

@@ -63,7 +63,20 @@ class WrittenOut:
     statements: int  # written out, at most
 
 
-SHARING_ON_CPU, FOUR_ROWS, STRIPS = SharingOnCpu(), FourRows(), RowStrips()
+@dataclass(frozen=True)
+class ManyShortRows:
+    """Rows of which only results are written, such as windows and vectors: an invocation has several, one after the
+    other. docs/performance/lavapipe_operations.md, "Many short rows"."""
+
+    length: int = 32  # of a row, at most
+    elements: int = 1 << 15  # of all rows, at least
+    together: int = 256  # elements of an invocation's rows, at most
+    turns: tuple[int, ...] = (16, 8, 4, 2)
+    busy: int = 256  # invocations that must be left
+    statements: int = 160  # of a row's steps, written out
+
+
+SHARING_ON_CPU, FOUR_ROWS, STRIPS, SHORT_ROWS = SharingOnCpu(), FourRows(), RowStrips(), ManyShortRows()
 WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
 
 
@@ -71,13 +84,15 @@ def choose_on_cpu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> RowSc
     schedule = _in_loops(kernel, profile)
     if lifted:
         return schedule
-    return _side_by_side(kernel, _written_out(kernel, schedule) or _in_strips(kernel, schedule))
+    is_wide = schedule.row_width == VECTOR or is_read_once(kernel)
+    ways = (_written_out, _in_strips, _in_turns) if is_wide else (_in_turns, _written_out)
+    return _side_by_side(kernel, next(filter(None, (way(kernel, schedule) for way in ways)), schedule))
 
 
 def candidates_on_cpu(kernel: Kernel, profile: DeviceProfile) -> list[RowSchedule]:
     """They differ in the steps written out, and in strips."""
     looped = _in_loops(kernel, profile)
-    return [*ways_to_walk(kernel, looped), _in_strips(kernel, looped)]
+    return [*ways_to_walk(kernel, looped), _in_strips(kernel, looped) or looped]
 
 
 def _in_loops(kernel: Kernel, profile: DeviceProfile) -> RowSchedule:
@@ -119,16 +134,38 @@ def _side_by_side(kernel: Kernel, schedule: RowSchedule) -> RowSchedule:
     return replace(schedule, local=schedule.members * min(together, SHARING_ON_CPU.row_groups))
 
 
-def _in_strips(kernel: Kernel, schedule: RowSchedule) -> RowSchedule:
+def _in_turns(kernel: Kernel, schedule: RowSchedule) -> RowSchedule | None:
+    """Several rows per invocation, if rows are many and short and only read.
+
+    Four rows make one store, which is a loop over the lanes. Where texels are read, it hardly matters whether four
+    elements are neighbours.
+    """
+    rows, length = kernel.domain.rows, kernel.domain.length
+    if not is_only_read(kernel) or not kernel.by_descriptor:
+        return None
+    if length > SHORT_ROWS.length or rows * length < SHORT_ROWS.elements:
+        return None
+    width = VECTOR if rows % VECTOR == 0 else 1
+    vectors, written_out = rows // width, length * len(kernel.graph.nodes) <= SHORT_ROWS.statements
+    for turns in SHORT_ROWS.turns:
+        if vectors // turns >= SHORT_ROWS.busy and turns * width * length <= SHORT_ROWS.together:
+            break
+    else:
+        turns = 1
+    wide = InvocationRows(row_width=width, local=schedule.local, chunked=True, turns=turns)
+    return replace(wide, unrolled=length, loop=False) if written_out else wide
+
+
+def _in_strips(kernel: Kernel, schedule: RowSchedule) -> RowSchedule | None:
     """Columns in strips: elements of a row lie far apart, so an invocation reads more than one cache line of each."""
     if not isinstance(schedule, InvocationRows) or schedule.row_width != VECTOR:
-        return schedule
+        return None
     vectors = kernel.domain.rows // VECTOR
     for strips in STRIPS.counts:
         enough = vectors // strips >= STRIPS.busy and vectors % (strips * schedule.local) == 0
         if enough and strips * len(kernel.graph.nodes) <= STRIPS.statements:
             return replace(schedule, strips=strips)
-    return schedule
+    return None
 
 
 def _written_out(kernel: Kernel, schedule: RowSchedule) -> RowSchedule | None:

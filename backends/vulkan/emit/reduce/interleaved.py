@@ -7,6 +7,7 @@ because each step ends with a barrier, and all of them join the few that are lef
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
@@ -27,7 +28,8 @@ class InterleavedRows(RowSchedule):
 class InterleavedGroup(RowGroup[InterleavedRows]):
     """Writes interleaved row groups."""
 
-    def open(self, rows: int) -> list[str]:
+    @contextmanager
+    def opened(self, rows: int) -> Iterator[list[str]]:
         """No invocation ends here, because all of a workgroup must reach its barriers."""
         groups, bound = self.schedule.row_groups, self.body.parameters.integer(rows)
         self.body.line(f"int team = int({WORKGROUP} * {groups}u + gl_LocalInvocationID.x % {groups}u);")
@@ -35,7 +37,7 @@ class InterleavedGroup(RowGroup[InterleavedRows]):
         self.body.line(f"int lane_of_row = int(gl_LocalInvocationID.x / {groups}u);")
         self.exists = f"team < {bound}"
         self.body.scopes[0].variables |= {"row"}
-        return ["row"]
+        yield ["row"]
 
     @property
     def reads_early(self) -> bool:

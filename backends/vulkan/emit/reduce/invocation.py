@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
-from lavax.backends.vulkan.glsl.launch import open_invocations, open_strips
+from lavax.backends.vulkan.glsl.launch import open_strips, open_turns
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 
 
 @dataclass(frozen=True, kw_only=True)
 class InvocationRows(RowSchedule):
-    """An invocation has a row, or a vector of rows, in each of its `strips`, which lie a workgroup apart."""
+    """An invocation has a row, or a vector of rows, in each of its `strips`, which lie a workgroup apart.
+
+    It works on those at once. Or it has one in each of its `turns`, one after the other.
+    """
 
     strips: int = 1
+    turns: int = 1
 
 
 class InvocationGroup(RowGroup[InvocationRows]):
     """Writes an invocation's own rows."""
 
-    def open(self, rows: int) -> list[str]:
+    @contextmanager
+    def opened(self, rows: int) -> Iterator[list[str]]:
         if self.schedule.strips > 1:
-            return open_strips(self.body, rows, self.schedule.local, self.schedule.strips)
-        open_invocations(self.body, rows, self.schedule.local, "i")
-        return ["i"]
+            yield open_strips(self.body, rows, self.schedule.local, self.schedule.strips)
+            return
+        with open_turns(self.body, rows, self.schedule.local, self.schedule.turns):
+            yield ["i"]
 
     def join(self, partial: Sequence[tuple[Node, str]]) -> None:
         """An invocation's result is the row's."""
@@ -35,4 +42,4 @@ class InvocationGroup(RowGroup[InvocationRows]):
         return True
 
     def workgroups(self, rows: int) -> int:
-        return -(-rows // (self.schedule.local * self.schedule.strips))
+        return -(-rows // (self.schedule.local * self.schedule.strips * self.schedule.turns))

@@ -60,13 +60,13 @@ class RowEmitter:
 
     def emit(self) -> Launch:
         rows = self.kernel.domain.rows // self.schedule.row_width
-        names = self.group.open(rows)
-        of_rows = [self.schedule.row_index(self.kernel.domain.rows, name) for name in names]
-        self.rows = [at_row(row, self.kernel) for row in of_rows]
-        self.walk = RowWalk(self.body, self.kernel, self.schedule, self.rows)
-        self._reduce_in_phases()
-        self._write_rows()
-        self._write_row_values()
+        with self.group.opened(rows) as names:
+            of_rows = [self.schedule.row_index(self.kernel.domain.rows, name) for name in names]
+            self.rows = [at_row(row, self.kernel) for row in of_rows]
+            self.walk = RowWalk(self.body, self.kernel, self.schedule, self.rows)
+            self._reduce_in_phases()
+            self._write_rows()
+            self._write_row_values()
         return self._launch(rows)
 
     def _launch(self, rows: int) -> Launch:

@@ -5,7 +5,8 @@ Members exchange within their subgroup first, then the subgroups of a workgroup 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup, doubling
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
@@ -25,16 +26,18 @@ class NeighbourRows(RowSchedule):
 class NeighbourGroup(RowGroup[NeighbourRows]):
     """Writes row groups of neighbouring invocations."""
 
-    def open(self, rows: int) -> list[str]:
+    @contextmanager
+    def opened(self, rows: int) -> Iterator[list[str]]:
         schedule, body = self.schedule, self.body
         subgroup = None if schedule.local == schedule.subgroup else schedule.subgroup
         open_invocations(body, rows * schedule.members, schedule.local, "i", subgroup)
         if not schedule.is_shared:
-            return ["i"]
+            yield ["i"]
+            return
         body.line(f"int row = i / {schedule.members};")
         body.line(f"int lane_of_row = i % {schedule.members};")
         body.scopes[0].variables |= {"row"}
-        return ["row"]
+        yield ["row"]
 
     @property
     def reads_early(self) -> bool:

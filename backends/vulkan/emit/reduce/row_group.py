@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
@@ -48,8 +49,8 @@ class RowGroup(ABC, Generic[ScheduleT]):
         self.declarations: list[str] = []
 
     @abstractmethod
-    def open(self, rows: int) -> list[str]:
-        """Declares which of the `rows` an invocation works on; the variables that hold their numbers.
+    def opened(self, rows: int) -> AbstractContextManager[list[str]]:
+        """The context in which an invocation works on some of the `rows`; the variables that hold their numbers.
 
         Members of a group of several also learn which one they are: `lane_of_row`.
         """

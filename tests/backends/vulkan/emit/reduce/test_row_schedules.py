@@ -67,6 +67,51 @@ def _schedule_of_sums(rows: int, length: int, profile: DeviceProfile) -> RowSche
     return choose_schedule(_kernel(parse(text)), profile, lifted=False)
 
 
+ROW_RESULTS: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: x.sum(1),
+    "greatest": lambda x: x.max(1),
+    "place of the greatest": lambda x: x.argmax(1),
+    "logarithm of a sum": lambda x: np.log(np.exp(x - x.max(1, keepdims=True)).sum(1)) + x.max(1) - x[:, 0],
+    "variance": lambda x: x.var(1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("rows", "length"), [(20_000, 3), (8193, 5), (4098, 8), (8192, 16), (2052, 32), (2052, 33)])
+@pytest.mark.parametrize("name", ROW_RESULTS)
+def test_results_of_many_short_rows(name: str, rows: int, length: int, dtype: str) -> None:
+    """Several are an invocation's, four at once where four divide them, in turns that may end early."""
+    x = RANDOM.integers(-8, 8, (rows, length)).astype("f")
+
+    @lx.compile
+    def result(x: Any) -> Any:
+        wide = x.astype("float32")
+        return lx.nn.logsumexp(wide, axis=1) - wide[:, 0] if name == "logarithm of a sum" else ROW_RESULTS[name](wide)
+
+    found = result(lnp.asarray(x).astype(dtype))
+    np.testing.assert_allclose(found, ROW_RESULTS[name](x.astype(np.float64)), rtol=4e-6, atol=4e-6)
+
+
+@pytest.mark.parametrize(("window", "stride", "padding"), [(2, 2, 0), (3, 1, 1), (3, 2, 1), (5, 1, 0)])
+@pytest.mark.parametrize("size", [40, 43])
+def test_windows_are_short_rows(size: int, window: int, stride: int, padding: int) -> None:
+    x = RANDOM.normal(size=(16, size, size)).astype("f")
+    padded = np.pad(x.astype(np.float64), ((0, 0), (padding, padding), (padding, padding)))
+    views = np.lib.stride_tricks.sliding_window_view(padded, (window, window), (1, 2))[:, ::stride, ::stride]
+    pads = ((0, 0), (padding, padding), (padding, padding))
+    sums = lx.compile(
+        lambda x: lx.lax.reduce_window(x, 0.0, lx.lax.add, (1, window, window), (1, stride, stride), pads)
+    )
+    np.testing.assert_allclose(sums(x), views.sum((-1, -2)), rtol=1e-5, atol=1e-5)
+
+
+def test_an_invocation_of_a_cpu_driver_has_many_short_rows() -> None:
+    sums = "graph (x: f32[{0}]) {{\n  %0 = sum(x) axes=[1] : f32[{1}]\n  return %0\n}}"
+    for rows, length, groups in ((65536, 4, 128), (65536, 16, 512), (8193, 5, 65), (65536, 33, 8192), (1024, 4, 128)):
+        text = sums.format(f"{rows},{length}", rows)
+        assert dispatch_of(text, PROFILES["cpu"]).groups[0] == groups, (rows, length)
+
+
 # Rows that are shorter than a row group, longer than its registers, of indivisible length, few and many.
 SHAPES = [(3, 5), (40, 16), (1, 64), (100, 17), (300, 100), (33, 257), (3, 1024), (2, 5000), (1030, 40), (36, 4099)]
 SHAPES += [(70, 256), (40, 1024)]  # columns in strips, on a CPU driver
