@@ -73,9 +73,8 @@ def to_real(node: Node, s: Parts) -> Node:
         return _along(whole, last, True).real.node
     if not _has_steps(half):
         return reshape(interleaved(_along(joined(s), last, True)), node.shape)
-    type = node.type.with_shape((*batch, half, 2))
     spectrum = reshape(interleaved(s), (prod(batch), half + 1, 2))
-    return reshape(build("fourier_join", spectrum, type=type, rest=1), node.shape)
+    return build("fourier_join", spectrum, type=node.type, rest=1)
 
 
 def _along(z: Parts, axis: int, reverse: bool) -> Parts:

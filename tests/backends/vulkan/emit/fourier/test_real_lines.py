@@ -37,6 +37,12 @@ def test_steps_of_each_device() -> None:
     assert _operations("irfft", (4, 65), "complex64", Transforms()) == ["fourier_step"]
 
 
+def test_the_last_step_of_an_inverse_writes_the_result() -> None:
+    for length in (64, 1024, 4096):
+        lowered = lx.compile(lambda s: lnp.fft.irfft(s)).lower(lx.ShapeDtype((5, 2, length // 2 + 1), "complex64"))
+        assert "kind=map" not in lowered.as_text("kernels")
+
+
 def test_two_columns_have_few_points() -> None:
     for points in (1, 6, 31, 64, 500, 4096, 31**2, 3**8):
         steps = mirrored_steps_of(points, float32, CPU_DRIVER)
