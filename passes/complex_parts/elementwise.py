@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from lavax.ir.graph import Node
 from lavax.ir.types import bool_
 from lavax.passes.build.builder import build, cast, iota, zeros
-from lavax.passes.complex_parts import arithmetic, exponential, fourier, ordering, products, scattering, trigonometric
+from lavax.passes.complex_parts import arithmetic, exponential, ordering, products, scattering, trigonometric
 from lavax.passes.complex_parts.parts import Parts, Real, Truth, parts
 from lavax.passes.complex_parts.roots import unit_root
 
@@ -164,9 +164,6 @@ RULES: dict[str, Rule] = {
     "conv": _with_node(products.bilinear),
     "cumulative_prod": _with_node(products.cumulative_product),
     "dot": _with_node(products.bilinear),
-    "fft": _with_node(fourier.transform),
-    "irfft": _with_node(fourier.to_real),
-    "rfft": _with_node(fourier.of_real),
     "unit_root": _unit_root,
     "prod": _with_node(products.product_over),
     "scatter_multiply": _with_node(scattering.scatter_multiply),

@@ -1,7 +1,8 @@
 """Fourier transforms of complex values by parts.
 
 Lines of small prime factors are transformed by kernels of their own (`fourier_step`), and so are those that Bluestein's
-convolution pads to such lengths. Lines of up to 128 points with larger prime factors are products with small matrices.
+convolution pads to such lengths; how large a factor may be depends on the device. Lines of up to 128 points with larger
+prime factors are products with small matrices.
 Other lengths with large prime factors become convolutions: of primes p with a smooth p − 1 in many lines those of
 prime_lines.py, of others Bluestein's (1970).
 
@@ -12,6 +13,7 @@ front of the others, which is the order that the next step and the end want, so 
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 
 from lavax.ir.graph import Node
@@ -36,60 +38,89 @@ from lavax.passes.complex_parts.parts import Parts, Real, interleaved, parts, se
 from lavax.passes.complex_parts.real_lines import joined, taken_apart
 from lavax.passes.complex_parts.roots import chirp, counted_roots
 from lavax.passes.numerics.primes import balanced, prime_factors
+from lavax.passes.target.target import Transforms
 
 _WIDEST = 32  # points of a step among several
 _WIDEST_ALONE = 128  # points of a transform in one step, which need not be smooth
+# Of fewer numbers in all lines, tables and long shaders of large primes take longer than is won.
+_FEW_NUMBERS = 1 << 14
+_SMALL_PRIME = 31
+
+Value = Node | Parts
 
 
-_LARGEST_PRIME = 31  # of a line that has kernels of its own
+def _transform(node: Node, operands: Sequence[Value], transforms: Transforms) -> Parts:
+    """The parts of `fft`."""
+    (z,) = operands
+    assert isinstance(z, Parts)
+    return _along(z, node.attrs["axis"], node.attrs["reverse"], _largest_prime(z.real.node, transforms))
 
 
-def transform(node: Node, z: Parts) -> Parts:
-    """The parts of `fft` of z."""
-    return _along(z, node.attrs["axis"], node.attrs["reverse"])
-
-
-def of_real(node: Node, x: Node) -> Parts:
-    """The parts of `rfft` of x."""
+def _of_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> Parts:
+    """The parts of `rfft`."""
+    (x,) = operands
+    assert isinstance(x, Node)
+    largest = _largest_prime(x, transforms)
     *batch, length = x.shape
     last, half = len(batch), length // 2
     if length % 2:
-        whole = _along(parts(x, zeros(x.type)), last, False)
+        whole = _along(parts(x, zeros(x.type)), last, False, largest)
         return parts(*(slice_along(part, last, 0, half + 1) for part in whole.nodes))
     pairs = reshape(x, (*batch, half, 2))
-    if not _has_steps(half):
-        return taken_apart(_along(separated(pairs), last, False))
+    if not _has_steps(half, largest):
+        return taken_apart(_along(separated(pairs), last, False, largest))
     type = x.type.with_shape((*batch, half + 1, 2))
     return separated(build("fourier_spectrum", reshape(pairs, (prod(batch), half, 1, 2)), type=type))
 
 
-def to_real(node: Node, s: Parts) -> Node:
-    """`irfft` of s."""
+def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> Node:
+    """`irfft`."""
+    (s,) = operands
+    assert isinstance(s, Parts)
+    largest = _largest_prime(node, transforms)
     *batch, length = node.shape
     last, half = len(batch), length // 2
     if length % 2:
         real, imaginary = (flip(slice_along(part, last, 1, half + 1), (last,)) for part in s.nodes)
         whole = parts(*(concatenate([*both], last) for both in zip(s.nodes, (real, negate(imaginary)), strict=True)))
-        return _along(whole, last, True).real.node
-    if not _has_steps(half):
-        return reshape(interleaved(_along(joined(s), last, True)), node.shape)
+        return _along(whole, last, True, largest).real.node
+    if not _has_steps(half, largest):
+        return reshape(interleaved(_along(joined(s), last, True, largest)), node.shape)
     spectrum = reshape(interleaved(s), (prod(batch), half + 1, 2))
     return build("fourier_join", spectrum, type=node.type, rest=1)
 
 
-def _along(z: Parts, axis: int, reverse: bool) -> Parts:
+TRANSFORMS: dict[str, Callable[[Node, Sequence[Value], Transforms], Value]] = {
+    "fft": _transform,
+    "irfft": _to_real,
+    "rfft": _of_real,
+}
+
+
+def _largest_prime(x: Node, transforms: Transforms) -> int:
+    """The largest prime factor of lines that have kernels of their own."""
+    return transforms.largest_prime if x.type.size >= _FEW_NUMBERS else min(_SMALL_PRIME, transforms.largest_prime)
+
+
+def _along(z: Parts, axis: int, reverse: bool, largest: int) -> Parts:
     part = z.real.node
     length = part.shape[axis]
-    if _has_steps(length):
+    if _has_steps(length, largest):
         return separated(_by_steps(interleaved(z), axis, reverse))
-    if prime_lines.is_suited(length, part.type.size // length, part.dtype, _LARGEST_PRIME):
+    if _is_convolution(length, part, largest):
         return separated(_of_prime(interleaved(z), axis, reverse))
-    return _by_products(z, axis, reverse)
+    return _by_products(z, axis, reverse, largest)
 
 
-def _has_steps(length: int) -> bool:
+def _has_steps(length: int, largest: int) -> bool:
     """Whether lines of that many complex numbers have kernels of their own."""
-    return max(prime_factors(length), default=1) <= _LARGEST_PRIME
+    return max(prime_factors(length), default=1) <= largest
+
+
+def _is_convolution(length: int, part: Node, largest: int) -> bool:
+    """Whether lines of that length are convolutions of one number fewer; `part` has all numbers."""
+    is_long = length > largest and part.type.size >= _FEW_NUMBERS
+    return is_long and prime_lines.is_suited(length, part.dtype, _SMALL_PRIME)
 
 
 def _by_steps(whole: Node, axis: int, reverse: bool) -> Node:
@@ -111,12 +142,12 @@ def _of_prime(whole: Node, axis: int, reverse: bool) -> Node:
     return transpose(reshape(found, moved.shape), [order.index(place) for place in range(whole.type.rank)])
 
 
-def _by_products(z: Parts, axis: int, reverse: bool) -> Parts:
+def _by_products(z: Parts, axis: int, reverse: bool, largest: int) -> Parts:
     shape = z.real.node.shape
     order = [other for other in range(len(shape)) if other != axis] + [axis]
     batch, length = prod(extent for d, extent in enumerate(shape) if d != axis), shape[axis]
     whole = _stacked(parts(*(reshape(transpose(part, order), (batch, length)) for part in z.nodes)))
-    found = _lines(whole, forward=not reverse)
+    found = _lines(whole, not reverse, largest)
     front = (length, *(extent for d, extent in enumerate(shape) if d != axis))
     back = [0 if d == axis else d + (d < axis) for d in range(len(shape))]
     return parts(*(transpose(reshape(part, front), back) for part in _parted(found).nodes))
@@ -130,19 +161,19 @@ def _parted(stack: Node) -> Parts:
     return parts(*(reshape(slice_along(stack, 0, side, side + 1), stack.shape[1:]) for side in (0, 1)))
 
 
-def _lines(x: Node, forward: bool) -> Node:
+def _lines(x: Node, forward: bool, largest: int) -> Node:
     """Lines [2, batch, n] as their transforms [2, n, batch]."""
     _, batch, length = x.shape
     if length == 1:
         return reshape(x, (2, 1, batch))
-    if _has_steps(length):
+    if _has_steps(length, largest):
         found = _by_steps(transpose(x, (1, 2, 0)), 1, not forward)
         return transpose(found, (2, 1, 0))
     steps, rest = widths(length)
-    if not steps and prime_lines.is_suited(length, batch, x.dtype, _LARGEST_PRIME):
+    if not steps and _is_convolution(length, _parted(x).real.node, largest):
         return transpose(_of_prime(transpose(x, (1, 2, 0)), 1, not forward), (2, 1, 0))
     if not steps:
-        return _step(x, forward) if rest <= _WIDEST_ALONE else _by_convolution(x, forward)
+        return _step(x, forward) if rest <= _WIDEST_ALONE else _by_convolution(x, forward, largest)
     first, others = steps[0], length // steps[0]
     if others == 1:
         return _step(x, forward)
@@ -153,7 +184,7 @@ def _lines(x: Node, forward: bool) -> Node:
     twiddles = parts(*(broadcast(part, shape, (0, 2)) for part in roots.nodes))
     turned = _stacked(multiply(_parted(turned), twiddles))
     # -> [2, k₂, k₁·batch]: the position k₂·n₁ + k₁ is in order
-    return reshape(_lines(reshape(turned, (2, first * batch, others)), forward), (2, length, batch))
+    return reshape(_lines(reshape(turned, (2, first * batch, others)), forward, largest), (2, length, batch))
 
 
 def _step(x: Node, forward: bool) -> Node:
@@ -190,19 +221,19 @@ def _beside(of_real: Real, of_imaginary: Real) -> Node:
     return concatenate([reshape(part.node, (width, 1, width)) for part in (of_real, of_imaginary)], 1)
 
 
-def _by_convolution(x: Node, forward: bool) -> Node:
+def _by_convolution(x: Node, forward: bool, largest: int) -> Node:
     """−2jk = (k − j)² − j² − k²: the transform is a convolution with a chirp, between products with its conjugate."""
     _, batch, length = x.shape
     padded = smooth_length(2 * length - 1)
     roots = chirp(length, x.dtype, forward)
     along_last = parts(*(broadcast(part, (batch, length), (1,)) for part in roots.nodes))
-    risen = _lines(_padded(_stacked(multiply(_parted(x), along_last)), padded), True)
+    risen = _lines(_padded(_stacked(multiply(_parted(x), along_last)), padded), True, largest)
     kernel = Parts(roots.real, -roots.imaginary)
     round_trip = parts(*(_round(part, padded) for part in kernel.nodes))
-    of_kernel = _parted(_lines(reshape(_stacked(round_trip), (2, 1, padded)), True))
+    of_kernel = _parted(_lines(reshape(_stacked(round_trip), (2, 1, padded)), True, largest))
     repeated = parts(*(broadcast(reshape(part, (padded,)), (padded, batch), (0,)) for part in of_kernel.nodes))
     product = _stacked(multiply(_parted(risen), repeated))
-    found = slice_along(_lines(transpose(product, (0, 2, 1)), False), 1, 0, length)
+    found = slice_along(_lines(transpose(product, (0, 2, 1)), False, largest), 1, 0, length)
     along_first = parts(*(broadcast(part, (length, batch), (0,)) for part in roots.nodes))
     scaled = Parts(along_first.real * (1 / padded), along_first.imaginary * (1 / padded))
     return _stacked(multiply(_parted(found), scaled))

@@ -36,23 +36,21 @@ from lavax.passes.build.builder import (
 )
 from lavax.passes.complex_parts.parts import Parts, interleaved
 from lavax.passes.complex_parts.roots import unit_root
-from lavax.passes.numerics.primes import prime_factors
+from lavax.passes.numerics.primes import generator_of, prime_factors
 
 # Products of two numbers, each counted from −p/2, are below 2³¹.
 _LARGEST = 92681
-# Of fewer numbers in all lines, the tables of powers take longer than is won.
-_FEW_NUMBERS = 1 << 14
 
 Lines = Callable[[Node, bool], Node]  # the transforms of [batch, n, 2] along n, with the sign of the exponents
 
 
-def is_suited(length: int, batch: int, part: DType, largest_factor: int) -> bool:
+def is_suited(length: int, part: DType, largest_factor: int) -> bool:
     """Whether lines of that length are transformed so: of a prime, if the factors of the convolution are small.
 
     A convolution whose length is no multiple of four has steps with odd numbers of columns, which read and write
     float32 number by number: those of 46 and 126 points took longer than products, that of 130 longer than Bluestein's.
     """
-    if not largest_factor < length <= _LARGEST or batch * length < _FEW_NUMBERS:
+    if not largest_factor < length <= _LARGEST:
         return False
     if part == float32 and length % 4 != 1:
         return False
@@ -90,12 +88,6 @@ def _product(x: Node, factors: Node) -> Node:
     same = broadcast(concatenate([real, real], 1), x.shape, (1, 2))
     crossed = broadcast(concatenate([negate(imaginary), imaginary], 1), x.shape, (1, 2))
     return add(multiply(x, same), multiply(flip(x, (2,)), crossed))
-
-
-def generator_of(prime: int) -> int:
-    """The least number whose powers are all numbers below the prime but 0."""
-    parts = [(prime - 1) // factor for factor in set(prime_factors(prime - 1))]
-    return next(g for g in range(2, prime) if all(pow(g, part, prime) != 1 for part in parts))
 
 
 def powers(base: int, prime: int) -> Node:

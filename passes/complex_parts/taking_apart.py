@@ -14,11 +14,13 @@ from lavax.ir.types import TensorType, TupleType, tuple_of
 from lavax.passes.build.builder import build, located, set_location
 from lavax.passes.build.inline import inner_graphs
 from lavax.passes.complex_parts.elementwise import RULES, Value
+from lavax.passes.complex_parts.fourier import TRANSFORMS
 from lavax.passes.complex_parts.parts import Parts, interleaved, parts, separated
 from lavax.passes.simplify import remove_stop_gradient
+from lavax.passes.target.target import Transforms
 
 
-def in_real_parts(graph: Graph) -> Graph:
+def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
     """The graph with complex inputs and outputs interleaved and no complex values; itself if it has none."""
     if not holds_complex(graph):
         return graph
@@ -28,7 +30,7 @@ def in_real_parts(graph: Graph) -> Graph:
             separated(whole) if node.dtype.is_complex else whole
             for node, whole in zip(graph.inputs, inputs, strict=True)
         ]
-        found = _Walk(graph, given)
+        found = _Walk(graph, given, transforms or Transforms())
         whole_of = dict(zip(graph.inputs, inputs, strict=True))
         outputs = [whole_of[output] if output in whole_of else _interleaved(found[output]) for output in graph.outputs]
     return remove_stop_gradient(graph_of(inputs, outputs))
@@ -77,7 +79,8 @@ def _width(types: Iterable[TensorType]) -> int:
 class _Walk:
     """The values of a graph by parts, given those of its inputs."""
 
-    def __init__(self, graph: Graph, given: Sequence[Value]) -> None:
+    def __init__(self, graph: Graph, given: Sequence[Value], transforms: Transforms) -> None:
+        self._transforms = transforms
         self._found: dict[Node, Value] = dict(zip(graph.inputs, given, strict=True))
         self._regions: dict[Node, Node] = {}  # loops and branches, rebuilt
         for node in graph.nodes:
@@ -96,6 +99,8 @@ class _Walk:
         operands = [self._found[operand] for operand in node.operands]
         if not node.dtype.is_complex and not any(isinstance(operand, Parts) for operand in operands):
             return with_operands(node, tuple(_flat(operands)))
+        if node.op in TRANSFORMS:
+            return TRANSFORMS[node.op](node, operands, self._transforms)
         if node.op not in RULES:
             where = f" (from {node.location})" if node.location else ""
             given = ", ".join(str(operand.type) for operand in node.operands)
@@ -113,7 +118,7 @@ class _Walk:
     def _region(self, node: Node) -> Node:
         assert isinstance(node.type, TupleType)
         operands = _flat(self._found[operand] for operand in node.operands)
-        attrs = {name: _without_complex(value) for name, value in node.attrs.items()}
+        attrs = {name: _without_complex(value, self._transforms) for name, value in node.attrs.items()}
         if node.op == "scan":
             carries, sequences = node.attrs["carries"], node.attrs["sequences"]
             types = [operand.type for operand in node.operands]
@@ -122,20 +127,20 @@ class _Walk:
         return make_node(node.op, operands, attrs, tuple_of(_flat_types(node.type.parts)), node.location)
 
 
-def _without_complex(value: Any) -> Any:
+def _without_complex(value: Any, transforms: Transforms) -> Any:
     """An attribute, with graphs that take and give the parts one after the other."""
     if isinstance(value, Graph):
-        return _body(value)
+        return _body(value, transforms)
     if isinstance(value, tuple):
-        return tuple(map(_without_complex, value))
+        return tuple(_without_complex(each, transforms) for each in value)
     return value
 
 
-def _body(graph: Graph) -> Graph:
+def _body(graph: Graph, transforms: Transforms) -> Graph:
     if not holds_complex(graph):
         return graph
     inputs, given = _inputs_by_part(graph)
-    found = _Walk(graph, given)
+    found = _Walk(graph, given, transforms)
     return graph_of(inputs, _flat(found[output] for output in graph.outputs))
 
 

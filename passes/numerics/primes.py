@@ -1,4 +1,4 @@
-"""Numbers as products of their prime factors, and of a few larger ones."""
+"""Numbers as products of their prime factors, and of a few larger ones, and the powers that are all below a prime."""
 from __future__ import annotations
 
 
@@ -25,3 +25,9 @@ def prime_factors(number: int) -> list[int]:
             number //= prime
         prime += 1
     return [*found, number] if number > 1 else found
+
+
+def generator_of(prime: int) -> int:
+    """The least number whose powers are all numbers below the prime but 0."""
+    parts = [(prime - 1) // factor for factor in set(prime_factors(prime - 1))]
+    return next(g for g in range(2, prime) if all(pow(g, part, prime) != 1 for part in parts))

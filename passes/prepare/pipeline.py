@@ -40,8 +40,12 @@ def _anywhere(rewrite: Callable[[Graph], Graph]) -> Callable[[Graph, Target], Gr
     return lambda graph, target: rewrite(graph)
 
 
+def _without_complex_values(graph: Graph, target: Target) -> Graph:
+    return in_real_parts(graph, target.transforms)
+
+
 PASSES = (
-    Pass("complex", _anywhere(in_real_parts), "complex values become their real and imaginary parts"),
+    Pass("complex", _without_complex_values, "complex values become their real and imaginary parts"),
     Pass("widen", _anywhere(widen), "arithmetic of 8 and 16 bits is done in 32"),
     Pass("orders", _anywhere(sharing_orders), "values that are sorted and whose order is asked for are sorted once"),
     Pass("clips", _anywhere(comparing_clipped_values), "comparisons of a clipped value use the clip"),

@@ -141,6 +141,8 @@ class Transforms:
     # Of a transform of so many points that are pairs of real ones, with the points of the last step at the end; none if
     # no step holds the numbers that are joined, which are mirrored.
     mirrored_steps: Callable[[int, DType], Sequence[int]] = _no_steps
+    # The largest prime number of points of a step; of few numbers it is at most 31.
+    largest_prime: int = 31
 
 
 @dataclass(frozen=True)

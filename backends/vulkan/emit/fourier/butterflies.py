@@ -2,21 +2,26 @@
 
 Points of n = a·b are transformed in columns of a points, multiplied by roots that are constants of the shader,
 rounded from float64, and transformed in rows of b. Odd primes pair the points at equal distances from the ends, which
-halves the products (Singleton 1969).
+halves the products (Singleton 1969); those beyond 31 are convolutions.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
+from lavax.passes.numerics.primes import generator_of
 from lavax.passes.numerics.unit_roots import unit_root
 
 # The radices, in the order in which they are split off.
 _RADICES = (4, 2, 3, 5)
 _CLOSE = 1e-12
+_LARGEST_DIRECT = 31
 
 
 def vector_type(part: DType, width: int) -> str:
@@ -115,7 +120,10 @@ def transformed(registers: Registers, points: Sequence[Number]) -> list[Number]:
         return _OWN[count](registers, points)
     width = next((radix for radix in _RADICES if count % radix == 0), _least_factor(count))
     if width == count:
-        return _prime(registers, points)
+        return _prime(registers, points) if count <= _LARGEST_DIRECT else _by_convolution(registers, points)
+    alone = _power_of(_least_factor(count), count)
+    if alone < count:
+        return _of_coprime(registers, points, alone)
     rest = count // width
     columns = [_OWN.get(width, _prime)(registers, points[start::rest]) for start in range(rest)]
     found: list[Number] = [points[0]] * count
@@ -123,6 +131,42 @@ def transformed(registers: Registers, points: Sequence[Number]) -> list[Number]:
         row = [registers.turned(column[frequency], frequency * j, count) for j, column in enumerate(columns)]
         for other, value in enumerate(transformed(registers, row)):
             found[other * width + frequency] = value
+    return found
+
+
+def _of_coprime(registers: Registers, points: Sequence[Number], width: int) -> list[Number]:
+    """Points of n = a·b without a common factor, a = `width`: in another order they need no roots between columns and
+    rows (Good 1958). The point b·j + a·k is in row j and column k, the frequency f in row f and column f modulo their
+    numbers."""
+    count, rest = len(points), len(points) // width
+    columns = [
+        transformed(registers, [points[(rest * j + width * k) % count] for j in range(width)]) for k in range(rest)
+    ]
+    rows = [transformed(registers, [column[row] for column in columns]) for row in range(width)]
+    return [rows[frequency % width][frequency % rest] for frequency in range(count)]
+
+
+def _by_convolution(registers: Registers, points: Sequence[Number]) -> list[Number]:
+    """Points of a prime number p as a convolution of p − 1 numbers (Rader 1968), with a spectrum of constants."""
+    first, count = points[0], len(points)
+    generator = generator_of(count)
+    ahead = [pow(generator, place, count) for place in range(count - 1)]
+    back = [pow(generator, -place, count) for place in range(count - 1)]
+    roots = np.array([unit_root(registers.sign * place, count) for place in back])
+    spectrum = (np.fft.fft(roots) / (count - 1)).tolist()
+    turned = transformed(replace(registers, sign=-1), [points[place] for place in ahead])
+    total = registers.plus(first, turned[0])
+    product = [registers.times(x, registers.constant(factor)) for x, factor in zip(turned, spectrum, strict=True)]
+    product[0] = registers.plus(product[0], first)
+    found = dict(zip(back, transformed(replace(registers, sign=1), product), strict=True))
+    return [total, *(found[frequency] for frequency in range(1, count))]
+
+
+def _power_of(prime: int, number: int) -> int:
+    """The largest power of the prime that divides the number."""
+    found = 1
+    while number % (found * prime) == 0:
+        found *= prime
     return found
 
 

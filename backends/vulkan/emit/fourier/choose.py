@@ -21,6 +21,8 @@ class RegisterLimits:
 
     cpu: int = 81
     gpu: int = 16
+    prime_cpu: int = 127
+    prime_gpu: int = 31
     together: int = 32
     few: int = 2
     many: int = 4
@@ -101,6 +103,12 @@ def mirrored_steps_of(points: int, part: DType, profile: DeviceProfile) -> Seque
         return ()
     found = steps_of(points, False, part, profile)
     return found if found[-1] <= REGISTER_LIMITS.together else _steps(prime_factors(points), REGISTER_LIMITS.together)
+
+
+def largest_prime(profile: DeviceProfile) -> int:
+    """The largest prime number of points of a step: those beyond 31 are convolutions in registers, of which a GPU's
+    invocations have too few."""
+    return REGISTER_LIMITS.prime_cpu if profile.kind == "cpu" else REGISTER_LIMITS.prime_gpu
 
 
 def _steps(primes: list[int], widest: int) -> Sequence[int]:

@@ -9,7 +9,8 @@ import lavax.numpy as lnp
 from lavax.ir.graph import graph_of
 from lavax.ir.interpreter import interpret
 from lavax.ir.types import float32, float64
-from lavax.passes.complex_parts.prime_lines import generator_of, is_suited, powers
+from lavax.passes.complex_parts.prime_lines import is_suited, powers
+from lavax.passes.numerics.primes import generator_of
 
 RANDOM = np.random.default_rng(8)
 
@@ -19,13 +20,12 @@ def _complex(*shape: int) -> np.ndarray:
 
 
 def test_lengths() -> None:
-    suited = {n for n in range(1, 160) if is_suited(n, 1 << 14, float32, 31)}
+    suited = {n for n in range(1, 160) if is_suited(n, float32, 31)}
     assert suited == {37, 41, 53, 61, 73, 89, 97, 101, 109, 113, 137, 157}
-    assert is_suited(65537, 1, float32, 31)
-    assert is_suited(1009, 17, float32, 31) and not is_suited(1009, 16, float32, 31)
-    assert is_suited(127, 1 << 14, float64, 31) and not is_suited(127, 1 << 14, float32, 31)
-    assert not is_suited(163841, 1, float32, 31)  # products beyond 32 bits
-    assert not is_suited(149, 1 << 14, float32, 31)  # 4·37
+    assert is_suited(65537, float32, 31)
+    assert is_suited(127, float64, 31) and not is_suited(127, float32, 31)
+    assert not is_suited(163841, float32, 31)  # products beyond 32 bits
+    assert not is_suited(149, float32, 31)  # 4·37
 
 
 @pytest.mark.parametrize("prime", [37, 113, 65537, 92569])

@@ -149,6 +149,25 @@ def test_the_error_of_long_lines(length: int) -> None:
     assert np.linalg.norm(np.asarray(lnp.fft.fft(z)) - expected) <= limit * np.linalg.norm(expected)
 
 
+# Primes whose convolutions have all kinds of lengths, one within the other too, alone and beside another factor.
+@pytest.mark.parametrize("length", [37, 83, 127, 2 * 43, 8 * 41])
+def test_prime_factors_beyond_31_are_convolutions_in_registers(length: int) -> None:
+    lines = -(-(1 << 14) // length)
+    z = (RANDOM.normal(size=(lines, length)) + 1j * RANDOM.normal(size=(lines, length))).astype(np.complex64)
+    z[0] = np.arange(length) == length - 2  # a pulse, whose error is no larger
+    lowered = lx.compile(lnp.fft.fft).lower(z)
+    if lx.default_device().kind == "cpu":
+        assert "dot(" not in (text := lowered.as_text("kernels")) and 1 <= text.count("fourier_step") <= 2
+    found, expected = np.asarray(lowered.compile()(z)), np.fft.fft(z.astype(np.complex128))
+    limit = 2**-24 * np.log2(length)  # half of what is promised
+    errors = np.linalg.norm(found - expected, axis=1)
+    assert (errors <= limit * np.linalg.norm(expected, axis=1)).all()
+
+
+def test_few_numbers_are_not_worth_a_long_shader() -> None:
+    assert "dot(" in lx.compile(lnp.fft.fft).lower(lx.ShapeDtype((4, 127), "complex64")).as_text("kernels")
+
+
 def test_one_wrong_root_shows() -> None:
     """A tone in every place of the spectrum comes out there alone."""
     length = 96
