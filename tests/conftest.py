@@ -32,6 +32,14 @@ def reference_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend.in_use, "runtime", None)
 
 
+@pytest.fixture
+def no_register_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops over few elements are what they are with more: dispatches, or a workgroup's."""
+    from lavax.backends.vulkan.emit.loop.registers import choose
+
+    monkeypatch.setattr(choose, "REGISTER_LOOPS", choose.RegisterLoops(statements=0))
+
+
 @pytest.fixture(autouse=True)
 def verified_passes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs are verified after every pass, unless a test starts from an operation that only lowering makes."""

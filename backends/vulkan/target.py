@@ -15,6 +15,7 @@ from lavax.backends.vulkan.emit.contract.choose import choose_parts, line_of, sh
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import largest_prime, mirrored_steps_of, steps_of
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
+from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
@@ -121,7 +122,11 @@ def _dispatches(profile: DeviceProfile) -> Dispatches:
 
 def _loops(profile: DeviceProfile) -> Loops:
     turns = RECORDED_TURNS if profile.kind == "gpu" else 1
-    return Loops(turns=turns, slices=lambda scan: slices_of(scan, profile))
+    return Loops(
+        turns=turns,
+        slices=lambda scan: slices_of(scan, profile),
+        in_registers=lambda loop, prepare: in_registers(loop, prepare, profile),
+    )
 
 
 def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:

@@ -36,6 +36,7 @@ class LaneLoops:
 
 
 LANE_LOOPS = LaneLoops()
+MOST_TURNS_IN_LOOP = 32  # of a kernel's own loop that depends on data, within another one
 
 
 def bodies_of(node: Node) -> tuple[Graph, ...]:

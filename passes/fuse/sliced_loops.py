@@ -74,6 +74,8 @@ def operations_of_turn(node: Node) -> int:
 
 
 def _operations(node: Node) -> int:
+    if "body" in node.attrs:
+        return int(node.attrs.get("length", 1) * operations_of_turn(node))
     if node.op != "dot":
         return node.type.size
     return int(2 * node.type.size * prod(node.operands[0].shape[axis] for axis in node.attrs["contract"][0]))

@@ -15,7 +15,7 @@ from lavax.passes.kernels.reads import Coordinates
 
 _Asked = ParamSpec("_Asked")
 _Found = TypeVar("_Found")
-Kind = Literal["map", "row", "contract", "routine", "loop", "slices", "region"]
+Kind = Literal["map", "row", "contract", "routine", "loop", "slices", "registers", "region"]
 
 
 @dataclass(frozen=True)

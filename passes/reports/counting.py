@@ -288,7 +288,7 @@ def _operations(node: Node, elements: int) -> int:
     """Floating-point operations to compute that many elements of a node."""
     if node.op in ("scan", "while"):
         by_slices = shape_of_lanes(node) is None
-        return node.attrs["length"] * operations_of_turn(node) if by_slices else operations_of(node)
+        return node.attrs.get("length", 1) * operations_of_turn(node) if by_slices else operations_of(node)
     if node.op in _CHOICES or not any(value.dtype.is_float for value in (node, *node.operands)):
         return 0
     if node.op in WHOLE:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from lavax.ir.graph import Graph
 from lavax.passes.fuse.lane_loops import Prepare, lanes_of, most_turns, prepared_within, shape_of_lanes, with_turns
+from lavax.passes.fuse.register_loops import most_turns_in_registers, register_kernel
 from lavax.passes.fuse.sliced_loops import most_turns_of_slices
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier
 from lavax.passes.kernels.kernel import Kernel, KernelStep
@@ -43,7 +44,11 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
     prepared = flow.node if shape_of_lanes(flow.node) is None else prepared_within(flow.node, prepare)
     lanes = lanes_of(prepared) if prepared is not flow.node else None
     if lanes is not None:
-        _LANES[flow.node.op](replace(flow, node=prepared), lanes, schedule, lowered)
+        by_lane = replace(flow, node=prepared)
+        _in_kernels(by_lane, most_turns(prepared, lanes), lambda graph: lane_kernel(graph, lanes), schedule, lowered)
+    elif written_out := loops.in_registers(flow.node, prepare):
+        most = most_turns_in_registers(written_out)
+        _in_kernels(replace(flow, node=written_out), most, register_kernel, schedule, lowered)
     elif slices := loops.slices(flow.node):
         most = most_turns_of_slices(flow.node)
         _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
@@ -146,11 +151,21 @@ def _hold_cases(
     return copy_steps(prefix, views, own, [COUNTER] * len(cases))
 
 
-# -- loops that run lane by lane, or slice by slice --------------------------------------------------------------------
+# -- loops that run lane by lane, in registers, or slice by slice -----------------------------------------------------
 
 
-def _lanes_of_scan(flow: ControlFlow, lanes: tuple[int, ...], schedule: Scheduler, lowered: LoweredControlFlow) -> None:
-    _scan_in_kernels(flow, most_turns(flow.node, lanes), lambda graph: lane_kernel(graph, lanes), lowered)
+def _in_kernels(
+    flow: ControlFlow,
+    most: int,
+    kernel_of: Callable[[Graph], Kernel],
+    schedule: Scheduler,
+    lowered: LoweredControlFlow,
+) -> None:
+    """A loop as kernels that take many of its turns: of a scan, at most so many."""
+    if flow.node.op == "scan":
+        _scan_in_kernels(flow, most, kernel_of, lowered)
+    else:
+        _while_in_kernels(flow, kernel_of, schedule, lowered)
 
 
 def _scan_in_kernels(
@@ -211,13 +226,13 @@ def _some_turns(
     return [step, *copy_steps(f"{flow.prefix}{name}.carry", aside, writes[:carries], flow.types[:carries])]
 
 
-def _lanes_of_while(
-    flow: ControlFlow, lanes: tuple[int, ...], schedule: Scheduler, lowered: LoweredControlFlow
+def _while_in_kernels(
+    flow: ControlFlow, kernel_of: Callable[[Graph], Kernel], schedule: Scheduler, lowered: LoweredControlFlow
 ) -> None:
     """A kernel that ends early if the turns are too many for a dispatch, until the condition does not hold."""
     carried = [result_of(flow, position, lowered) for position in range(len(flow.types))]
     names = [*carried, *flow.operands[len(carried) :]]
-    steps = _some_turns(flow, lambda graph: lane_kernel(graph, lanes), None, "loop", names, carried, lowered)
+    steps = _some_turns(flow, kernel_of, None, "loop", names, carried, lowered)
     _repeat_while(flow, carried, lambda running: after_barrier(steps), schedule, lowered)
 
 
@@ -225,10 +240,6 @@ def _named(results: Mapping[int, str], used: Sequence[int]) -> tuple[str, ...]:
     return tuple(results[position] for position in used)
 
 
-_LANES: dict[str, Callable[[ControlFlow, tuple[int, ...], Scheduler, LoweredControlFlow], None]] = {
-    "while": _lanes_of_while,
-    "scan": _lanes_of_scan,
-}
 _LOWER: dict[str, Callable[[ControlFlow, Scheduler, LoweredControlFlow], None]] = {
     "switch": _lower_switch,
     "while": _lower_while,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Node
+from lavax.ir.graph import Graph, Node
 from lavax.ir.types import DType
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 
@@ -28,6 +28,10 @@ def _nowhere(node: Node) -> int:
 
 
 def _none(node: Node) -> None:
+    return None
+
+
+def _not_in_registers(loop: Node, prepare: Callable[[Graph], Graph]) -> None:
     return None
 
 
@@ -195,6 +199,8 @@ class Loops:
     turns: int = 1
     # The number of workgroups that run a scan, each for its own rows of what is carried; 0 if it is no such scan.
     slices: Callable[[Node], int] = _nowhere
+    # The loop with bodies as the function prepares them, if one subgroup runs it with all arrays in its registers.
+    in_registers: Callable[[Node, Callable[[Graph], Graph]], Node | None] = _not_in_registers
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop, schedule_of
 from lavax.backends.vulkan.emit.guarded_dispatches import COUNTS_BYTES, counted
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop, emit_lane_loop_in_loop
+from lavax.backends.vulkan.emit.loop.registers.kernel import emit_register_loop, emit_register_loop_in_loop
 from lavax.backends.vulkan.emit.loop.slices import emit_slices
 from lavax.backends.vulkan.emit.loop.stopping import is_stoppable, work_of_turn, work_until_stopped
 from lavax.backends.vulkan.emit.loop.turns import Place, Turns, While
@@ -68,9 +69,14 @@ _EMITTERS: dict[str, Callable[..., Launch]] = {
     "routine": emit_routine,
     "loop": emit_lane_loop,
     "slices": emit_slices,
+    "registers": emit_register_loop,
 }
 # The same in a loop that one workgroup runs, by the schedule that suits its sizes.
-_EMITTERS_IN_LOOPS = _EMITTERS | {"contract": emit_contract_in_loop, "loop": emit_lane_loop_in_loop}
+_EMITTERS_IN_LOOPS = _EMITTERS | {
+    "contract": emit_contract_in_loop,
+    "loop": emit_lane_loop_in_loop,
+    "registers": emit_register_loop_in_loop,
+}
 # Chooses one of a kernel's `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from lavax.backends.vulkan.emit.loop.lanes import MOST_TURNS_IN_LOOP
 from lavax.backends.vulkan.emit.scan.lines import FOLDS
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
-from lavax.passes.fuse.lane_loops import iterations_of
+from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, iterations_of
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS, SELECTION
 
@@ -33,7 +32,7 @@ def _of_rows(kernel: Kernel) -> int:
     return (kernel.domain.length + 8) * (1 + len(kernel.coordinates))
 
 
-def _of_lanes(kernel: Kernel) -> int:
+def _of_turns(kernel: Kernel) -> int:
     """All turns of a loop inside; of a loop that depends on data, as many as it takes before it is asked again."""
     loop = kernel.graph.nodes[0]
     return iterations_of(loop, loop.attrs.get("length", MOST_TURNS_IN_LOOP))
@@ -76,6 +75,7 @@ ITERATIONS: dict[str, Callable[[Kernel], int]] = {
     "map": lambda kernel: ITERATIONS_OF_MAP,
     "row": _of_rows,
     "contract": _of_contraction,
-    "loop": _of_lanes,
+    "loop": _of_turns,
+    "registers": _of_turns,
     "routine": _of_routine,
 }

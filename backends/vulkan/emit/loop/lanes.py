@@ -12,14 +12,11 @@ from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Graph, Node
 from lavax.passes.build.control_flow import parts_of
-from lavax.passes.fuse.lane_loops import at_lane, most_turns, own_condition
+from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, at_lane, most_turns, own_condition
 from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
-
-# Of a loop that depends on data, within another one.
-MOST_TURNS_IN_LOOP = 32
 
 
 def emit_lane_loop_in_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:

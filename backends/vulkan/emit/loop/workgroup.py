@@ -15,7 +15,6 @@ from math import prod
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.handing_on import hand_on
 from lavax.backends.vulkan.emit.loop.iterations import ITERATIONS, ITERATIONS_OF_MAP, WITH_OWN_NAMES
-from lavax.backends.vulkan.emit.loop.lanes import MOST_TURNS_IN_LOOP
 from lavax.backends.vulkan.emit.loop.stopping import (
     MOST_OF_TURNS,
     cost_of_turns,
@@ -41,7 +40,7 @@ from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble, w
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
-from lavax.passes.fuse.lane_loops import LANE_LOOPS
+from lavax.passes.fuse.lane_loops import LANE_LOOPS, MOST_TURNS_IN_LOOP
 from lavax.passes.kernels.commands import Command, Guard, Guarded, Repeat, Until
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
@@ -121,7 +120,7 @@ def _ends_by_lane(loop: Until) -> bool:
     """Whether what is repeated is a kernel that takes the turns of a loop that depends on data."""
     steps = [step for held in loop.commands if isinstance(held, Guarded) for step in held.commands]
     kernels = [kernel for step in steps if isinstance(step, KernelStep) for kernel in step.kernels]
-    return any(kernel.kind == "loop" and kernel.graph.nodes[0].op == "while" for kernel in kernels)
+    return any(kernel.kind in ("loop", "registers") and kernel.graph.nodes[0].op == "while" for kernel in kernels)
 
 
 def _while(command: Until, sources: Sources) -> list[Turn] | None:
@@ -183,7 +182,8 @@ def _increment_of(kernel: Kernel) -> int | None:
 
 def _inside(kernel: Kernel) -> int:
     """How many turns a kernel takes itself."""
-    return int(kernel.graph.nodes[0].attrs.get("length", MOST_TURNS_IN_LOOP)) if kernel.kind == "loop" else 1
+    takes_turns = kernel.kind in ("loop", "registers")
+    return int(kernel.graph.nodes[0].attrs.get("length", MOST_TURNS_IN_LOOP)) if takes_turns else 1
 
 
 def _is_plain(launch: Launch, slots: int, own_names: bool) -> bool:

@@ -174,6 +174,7 @@ def test_a_profile_gives_nothing_away_and_checks_its_arguments() -> None:
     np.testing.assert_array_equal(np.asarray(compiled(x)), before * 2 + 1)
 
 
+@pytest.mark.usefixtures("no_register_loops")
 def test_turns_of_a_loop_are_multiplied() -> None:
     x = normal(40, 8)
     scanned = lx.compile(lambda x: lx.scan(lambda c, r: (c[::-1] * 0.5 + r, None), x[0], x)[0])

@@ -110,6 +110,7 @@ def test_a_loop_may_swap_what_it_carries() -> None:
     np.testing.assert_array_equal(swapped[1], X)
 
 
+@pytest.mark.usefixtures("no_register_loops")
 def test_scan_compiles_its_body_once() -> None:
     def kernels(length: int) -> str:
         lowered = lx.compile(lambda w, h: lx.scan(lambda h, _: (lnp.tanh(w @ h), None), h, None, length=length)[0])

@@ -100,6 +100,7 @@ def eager(x: Any) -> Any:
     return lnp.sum(lnp.asarray(x) * 2, axis=0), lnp.asarray(x) @ x, lnp.transpose(many, tuple(reversed(range(10))))
 
 
+@pytest.mark.usefixtures("no_register_loops")
 @pytest.mark.parametrize("function", [counted, nested, branching, straight, derivative, eager])
 def test_cuts_at_random_points_change_no_bit(
     function: Callable[..., Any], anew: Callable[[], VulkanBackend], monkeypatch: pytest.MonkeyPatch
@@ -291,6 +292,7 @@ def long_loop(x: Any) -> Any:
     return lx.fori_loop(0, 10**6, lambda i, y: lnp.tanh(y[::-1]) + 1, x)
 
 
+@pytest.mark.usefixtures("no_register_loops")
 def test_an_interrupted_loop_is_not_submitted_further(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = lx.compile(long_loop, donate_argnums=0)
     x = lx.device_put(np.ones(8, np.float32))
@@ -314,6 +316,7 @@ def test_an_interrupted_loop_is_not_submitted_further(device: Device, monkeypatc
     assert np.all(np.asarray(lnp.ones(3) + 1) == 2)
 
 
+@pytest.mark.usefixtures("no_register_loops")
 def test_a_donation_is_not_undone_if_the_device_fails_later(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = lx.compile(long_loop, donate_argnums=0)
     x = lx.device_put(np.ones(8, np.float32))

@@ -108,6 +108,7 @@ def agree(function: Callable[..., Any], *arguments: Any) -> str:
     return str(lowered.as_text("kernels"))
 
 
+@pytest.mark.usefixtures("no_register_loops")
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_whose_lanes_never_meet_are_one_kernel(name: str) -> None:
     function, arguments = LOOPS[name]

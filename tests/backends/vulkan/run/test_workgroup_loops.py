@@ -22,6 +22,8 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.run.execution import backend
 
+# Loops over as little data as here are written out for one subgroup otherwise (test_register_loops.py).
+pytestmark = pytest.mark.usefixtures("no_register_loops")
 random = np.random.default_rng(3)
 X = random.normal(size=6).astype("f")
 H, W = random.normal(size=(3, 5)).astype("f"), random.normal(size=(5, 5), scale=0.3).astype("f")
