@@ -18,6 +18,7 @@ class RepeatedBroadcasts:
 
     times: int = 16  # how often each element is repeated, at least
     cost: int = 8  # of an element, at least
+    readers: int = 2  # of the broadcast in one kernel, as a rule: each further kernel computes the value again
 
 
 _REPEATED_BROADCASTS = RepeatedBroadcasts()
@@ -35,7 +36,8 @@ def visit_movement(fusion: Fusion, node: Node) -> None:
 def _repeats_much(fusion: Fusion, node: Node) -> bool:
     """Whether a broadcast would have a small expensive value computed very many times."""
     operand = node.operands[0]
-    if fusion.is_stored(operand) or node.type.size < _REPEATED_BROADCASTS.times * max(operand.type.size, 1):
+    elements = node.type.size * max(fusion.siblings.readers(node) // _REPEATED_BROADCASTS.readers, 1)
+    if fusion.is_stored(operand) or elements < _REPEATED_BROADCASTS.times * max(operand.type.size, 1):
         return False
     cost = sum(cost_of(part) for part in fusion.cone([operand])[0])
-    return cost >= _REPEATED_BROADCASTS.cost and cost * node.type.size >= REPETITION.work
+    return cost >= _REPEATED_BROADCASTS.cost and cost * elements >= REPETITION.work

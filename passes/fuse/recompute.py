@@ -38,10 +38,14 @@ class Recomputation:
 
 
 class Siblings:
-    """The reductions of each array of a graph, as it is or moved."""
+    """What reads each array of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._users = users_of(graph.nodes)
+
+    def readers(self, array: Node) -> int:
+        """How many nodes read an array."""
+        return len(self._users.get(array, ()))
 
     def reduced_alike(self, array: Node, reduction: Node) -> bool:
         """Whether another reduction over the same axes of the same shape reads the array too, and nothing else."""

@@ -1,0 +1,42 @@
+"""Small costly values that are repeated: stored if they would be computed very often, by one kernel or by many."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.ir import interpret
+from lavax.passes.fuse.fuse import fuse
+from lavax.passes.fuse.reasons import Reason
+from lavax.passes.kernels.interpreter import interpret_kernels
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+from lavax.passes.simplify import simplify
+from tests.passes.lowering import f32
+from tests.passes.program_checks import check_program
+
+
+def turned(x: Any, angles: Any, weights: Any, layers: int) -> Any:
+    """Layers that each turn pairs of numbers by the same angles, as rotary embeddings do."""
+    for _ in range(layers):
+        left, right = lnp.split(x @ weights, 2, axis=-1)
+        x = lnp.concatenate([left * lnp.cos(angles) - right * lnp.sin(angles), left + right], axis=-1)
+    return x
+
+
+@pytest.mark.parametrize("layers, is_stored", [(1, False), (8, True)])
+def test_what_many_kernels_repeat_is_stored(layers: int, is_stored: bool) -> None:
+    # 80 x 32 angles, for 4 examples: 12 operations per element are few for one kernel, and many for those of 8 layers.
+    arrays = f32(4, 80, 64), f32(80, 32), f32(64, 64)
+    graph = prepare(simplify(lx.trace(lambda *a: turned(*a, layers))(*arrays)))
+    reasons = fuse(graph).storing
+    assert (Reason.REPEATED in reasons.values()) == is_stored, reasons
+    program = schedule(graph)
+    check_program(program)
+    kernels = [step.kernel for step in program.steps]
+    assert sum(any(node.op == "cos" for node in kernel.graph.nodes) for kernel in kernels) == 1
+    for found, expected in zip(interpret_kernels(program, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
