@@ -51,9 +51,9 @@ PROMOTION: dict[tuple[DType, DType], DType] = {
 
 
 def join(first: DType, second: DType) -> DType:
-    """The common dtype of two strong dtypes. Without 64 bits enabled, narrower operands have no 64-bit result."""
+    """The common dtype of two strong dtypes. Without 64 bits enabled, narrower integers have no 64-bit result."""
     found = PROMOTION[first, second]
-    if found.bits < 64 or 64 in (first.bits, second.bits) or config.keeps_64_bits():
+    if not found.is_integer or found.bits < 64 or 64 in (first.bits, second.bits) or config.keeps_64_bits():
         return found
     return int32
 

@@ -57,7 +57,7 @@ def _skips_32_bits(x: ArrayLike, held: DType) -> bool:
 
     So are data of ml_dtypes' narrow dtypes, which lavax has not.
     """
-    if held.bits == 64:
+    if held.bits >= 64:
         return True
     numbers = np.asarray(x)
     if is_narrow(numbers.dtype):

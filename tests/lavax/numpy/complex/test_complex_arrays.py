@@ -298,3 +298,22 @@ def test_ranges_and_samples() -> None:
     for name, arguments in (("interp", (Z[0], points, points)), ("fabs", (Z,)), ("heaviside", (Z, 1.0))):
         with pytest.raises(lx.DtypeError, match=f"{name} takes real numbers"):
             getattr(lnp, name)(*arguments)
+
+
+@pytest.mark.parametrize("other", ["bool", "int8", "uint32", "int32", "float16", "bfloat16", "float32", "complex128"])
+def test_narrower_numbers_meet_complex128_in_complex128(other: str) -> None:
+    """Not in int32, as unsigned and signed integers do without 64 bits enabled."""
+    assert lnp.promote_types("complex128", other) == lnp.promote_types(other, "complex128") == np.complex128
+    z, x = lnp.array([0.5 + 2.0j, -1.0j], dtype="complex128"), lnp.ones(2, other)
+    for found in (z * x, x * z, lnp.concatenate([z, x])[:2], lx.jit(lnp.multiply)(x, z)):
+        assert found.dtype == np.complex128
+        np.testing.assert_array_equal(found, [0.5 + 2.0j, -1.0j])
+
+
+def test_data_of_complex128_keep_their_digits() -> None:
+    data = np.array([0.3 + 0.1j, 1 / 3 - 0.7j])
+    for found in (lnp.array(data, dtype="complex128"), lnp.asarray(data.tolist(), "complex128")):
+        np.testing.assert_array_equal(found, data)
+    z = lnp.array(data, dtype="complex128")
+    np.testing.assert_allclose(lnp.clip(lnp.real(z), 0.1, 0.35), [0.3, 1 / 3], rtol=1e-15)
+    np.testing.assert_allclose(lnp.isclose(z, z + 1e-9, 1e-12, 1e-8), [True, True])
