@@ -74,9 +74,9 @@ def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike
     Bounds that a `dtype` of 8 or 16 bits does not hold stand for the nearest that it can have. A Python `maxval` may be
     one beyond the greatest number of any `dtype`.
 
-    In a range of n numbers their probabilities differ from 1/n by less than one in
-    2^32 / n (up to 2^16 numbers: in 2^48); in 64 bits by less than one in 2^64 / n. Raises DtypeError for bounds that
-    are not integers, or that a `dtype` of 32 and 64 bits does not hold.
+    In a range of n numbers their probabilities differ from 1/n by less than one in 2^32 / n (up to 2^16 numbers: in
+    2^48); in 64 bits by less than one in 2^64 / n. Raises DtypeError for bounds that are not integers, or that a
+    `dtype` of 32 and 64 bits does not hold.
     """
     held = _integer_dtype(dtype)
     extents = drawn_shape("randint", shape, minval, maxval)
