@@ -27,8 +27,9 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
 def visit_routine(fusion: Fusion, node: Node) -> None:
     if node.op in SCATTERS and fusion.carried.get(node) is node.operands[0]:
         _read_before_writing(fusion, node)
+    read_often = () if _reads_once(fusion, node) else _READ_OFTEN.get(node.op, ())
     for position, operand in enumerate(map(as_stored, node.operands)):
-        if position in _READ_OFTEN.get(node.op, ()) and any(map(_is_computed, fusion.cone([operand])[0])):
+        if position in read_often and any(map(_is_computed, fusion.cone([operand])[0])):
             fusion.store(before_repetition(fusion, operand), Reason.ROUTINE)
         else:
             fusion.settle(operand, node, Reason.ROUTINE)
@@ -40,6 +41,11 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
     key = joint_kernel_key(node)
     if key is not None:
         fusion.joint_kernels[key] = draft
+
+
+def _reads_once(fusion: Fusion, node: Node) -> bool:
+    """Whether it is attention whose kernel reads each key and value once."""
+    return node.op in ("attention", "attention_logsumexp") and fusion.target.attention.in_parts(node) == 1
 
 
 def _read_before_writing(fusion: Fusion, scatter: Node) -> None:

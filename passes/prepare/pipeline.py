@@ -20,6 +20,7 @@ from lavax.passes.prepare.decompose.attention_parts import with_query_parts
 from lavax.passes.prepare.decompose.attention_results import with_rounded_results
 from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
 from lavax.passes.prepare.decompose.sorting import sharing_orders
+from lavax.passes.prepare.joined_parts import with_parts_joined_in_products
 from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
@@ -58,6 +59,7 @@ PASSES = (
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("lines", with_padded_lines, "large products by matrices read and write lines of whole vectors"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
+    Pass("joins", with_parts_joined_in_products, "products of a vector join the parts of attention that it is made of"),
     Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),
     Pass("parts", _anywhere(with_parts_added_in_rows), "kernels of rows add the few parts of a product themselves"),

@@ -86,7 +86,7 @@ def _norm_of(total: Node, users: Mapping[Node, Sequence[Node]], outputs: Collect
             return None
         for user in users.get(node, ()):
             if user.op == "broadcast" and user.type.size > length == node.type.size:
-                sums = _sums_of(user, users)
+                sums = sums_of(user, users)
                 if sums is None:
                     return None
                 products |= sums
@@ -102,7 +102,7 @@ def _norm_of(total: Node, users: Mapping[Node, Sequence[Node]], outputs: Collect
     return _Norm(total, frozenset(behind), frozenset(products)) if is_small else None
 
 
-def _sums_of(repeated: Node, users: Mapping[Node, Sequence[Node]]) -> set[Node] | None:
+def sums_of(repeated: Node, users: Mapping[Node, Sequence[Node]]) -> set[Node] | None:
     """The sums over rows that a repeated vector is multiplied for; None if it is read otherwise."""
     found: set[Node] = set()
     for product in users.get(repeated, ()):

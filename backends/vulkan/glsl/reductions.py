@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.uses import Uses
@@ -85,3 +85,11 @@ def ties(node: Node, value: str, best: str, uses: Uses) -> str:
         return f"({value} == {best})"
     isnan = uses.function("lx_isnan", dtype)
     return f"({value} == {best} || ({isnan}({value}) && {isnan}({best})))"
+
+
+def doubling(end: int) -> Iterator[int]:
+    """1, 2, 4 and so on, below `end`."""
+    step = 1
+    while step < end:
+        yield step
+        step *= 2

@@ -21,7 +21,7 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
 
-KEYS, HEADS, HEAD = 40, 2, 8
+KEYS, HEADS = 40, 2
 rng = np.random.default_rng(7)
 
 
@@ -83,9 +83,9 @@ def _attend(query: Any, key: Any, value: Any, cache: Any, lengths: Any) -> Any:
     return cache.attend(query, lengths), cache
 
 
-def _decoding(batch: int, dtype: Any) -> tuple[Graph, list[np.ndarray]]:
-    news = [_drawn(batch, 1, heads, HEAD).astype(dtype) for heads in (2 * HEADS, HEADS, HEADS)]
-    cache = nn.KeyValueCache(*(_drawn(batch, KEYS, HEADS, HEAD).astype(dtype) for _ in range(2)))
+def _decoding(batch: int, head: int, dtype: Any) -> tuple[Graph, list[np.ndarray]]:
+    news = [_drawn(batch, 1, heads, head).astype(dtype) for heads in (2 * HEADS, HEADS, HEADS)]
+    cache = nn.KeyValueCache(*(_drawn(batch, KEYS, HEADS, head).astype(dtype) for _ in range(2)))
     lengths = np.arange(batch, dtype=np.int32) + KEYS - 1  # the second entry has no room
     graph = remove_stop_gradient(lx.trace(_attend)(*news, cache, lengths))
     return graph, [*news, cache.keys, cache.values, lengths]
@@ -98,13 +98,15 @@ def _program(graph: Graph) -> KernelProgram:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("batch", [1, 2])
-def test_attention_does_not_wait_for_the_write(batch: int, dtype: str) -> None:
-    graph, arrays = _decoding(batch, lnp.bfloat16 if dtype == "bfloat16" else np.float32)
+@pytest.mark.parametrize(("head", "kernels"), [(8, 1), (12, 2)], ids=["in one kernel", "by rows"])
+def test_attention_does_not_wait_for_the_write(head: int, kernels: int, batch: int, dtype: str) -> None:
+    graph, arrays = _decoding(batch, head, lnp.bfloat16 if dtype == "bfloat16" else np.float32)
     program = _program(graph)
     tolerance = 1e-5 if dtype == "float32" else 1 / 64
     found, expected = interpret_kernels(program, *arrays), interpret(graph, *arrays)
     for got, want in zip(found, expected, strict=True):
         np.testing.assert_allclose(got.astype("f"), want.astype("f"), rtol=tolerance, atol=tolerance)
-    rows = [step for step in program.steps if step.kernel.kind == "row"]
-    assert len(rows) == 2 and all(name not in program.results for step in rows for name in step.reads[0])
+    computing = [step for step in program.steps if step.kernel.graph.outputs[0].op != "scatter_set"]
+    reading = [step for step in computing if step.kernel.kind in ("row", "routine")]
+    assert len(reading) == kernels and all(name not in program.results for step in reading for name in step.reads[0])
     assert set(program.donors) == {program.results[1], program.results[2]}  # they are updated in place

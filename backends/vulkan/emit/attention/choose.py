@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Union
 
 from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape, cooperative_shapes
+from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape, few_queries_shape
 from lavax.backends.vulkan.emit.attention.problem import BY_KEYS, Problem, Stage, nodes_of, problem_of, stages_of
 from lavax.backends.vulkan.emit.attention.subgroup_shape import (
     BroadcastShape,
@@ -26,12 +27,15 @@ from lavax.ir.types import float32
 from lavax.passes.kernels.kernel import Kernel
 
 AttentionSchedule = Union[  # noqa: UP007  # it is called below
-    CooperativeShape, WorkgroupShape, BroadcastShape, InvocationShape
+    CooperativeShape, WorkgroupShape, BroadcastShape, InvocationShape, FewQueriesShape
 ]
 
 
 def choose_schedule(profile: DeviceProfile, nodes: Mapping[str, Node]) -> AttentionSchedule:
     """The schedule of the kernel that computes these nodes, given by their operations."""
+    few = few_queries_shape(profile, nodes)
+    if few is not None:
+        return few
     problem, stages = problem_of(nodes), stages_of(nodes)
     cooperative = cooperative_shapes(profile, nodes)
     if cooperative:
@@ -54,7 +58,7 @@ def attention_candidates(kernel: Kernel, profile: DeviceProfile) -> Sequence[Att
     nodes = nodes_of(kernel)
     chosen, stages, rows = choose_schedule(profile, nodes), stages_of(nodes), _rows_of_workgroups(nodes)
     match chosen:
-        case InvocationShape():
+        case InvocationShape() | FewQueriesShape():
             return []
         case BroadcastShape():
             return broadcast_shapes(profile, problem_of(nodes), stages)

@@ -25,6 +25,8 @@ from lavax.backends.vulkan.emit.attention.broadcast import BroadcastTiles
 from lavax.backends.vulkan.emit.attention.choose import AttentionSchedule, choose_schedule
 from lavax.backends.vulkan.emit.attention.cooperative import CooperativeTiles
 from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape
+from lavax.backends.vulkan.emit.attention.few_queries import FewQueries
+from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape
 from lavax.backends.vulkan.emit.attention.invocation import InvocationTiles
 from lavax.backends.vulkan.emit.attention.problem import nodes_of, problem_of, stages_of
 from lavax.backends.vulkan.emit.attention.subgroup_shape import BroadcastShape, InvocationShape
@@ -56,7 +58,7 @@ class AttentionEmitter:
     """The state of writing one kernel of attention."""
 
     def __init__(
-        self, kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: AttentionSchedule | None
+        self, kernel: Kernel, profile: DeviceProfile, lifted: bool, chosen: AttentionSchedule
     ) -> None:
         self.nodes = nodes_of(kernel)
         self.operands: dict[str, Node] = {}
@@ -65,7 +67,7 @@ class AttentionEmitter:
         self.attrs = kernel.graph.outputs[0].attrs
         self.hides = self.attrs["fill"] == -inf
         self.stages = stages_of(self.nodes)
-        problem, chosen = problem_of(self.nodes), schedule or choose_schedule(profile, self.nodes)
+        problem = problem_of(self.nodes)
         self.tiles: Tiles = TILES[type(chosen)](kernel, profile, lifted, problem, self.stages, chosen)
         self.parts: WorkgroupTiles | None = None  # the tiles, if parts of the queries' gradient are made of them
         if "attention_query_parts" in self.nodes:
@@ -249,4 +251,7 @@ def emit_attention(
     kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: AttentionSchedule | None = None
 ) -> Launch:
     """The shader of attention, or of some of its derivatives over the same rows."""
-    return AttentionEmitter(kernel, profile, lifted, schedule).emit()
+    chosen = schedule or choose_schedule(profile, nodes_of(kernel))
+    if isinstance(chosen, FewQueriesShape):
+        return FewQueries(kernel, profile, lifted, chosen).emit()
+    return AttentionEmitter(kernel, profile, lifted, chosen).emit()

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from lavax.backends.vulkan.emit.reduce.row_group import RowGroup, doubling
+from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.launch import open_invocations
-from lavax.backends.vulkan.glsl.reductions import shuffled
+from lavax.backends.vulkan.glsl.reductions import doubling, shuffled
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 

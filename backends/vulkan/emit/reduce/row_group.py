@@ -6,7 +6,7 @@ Results are always joined in the same order, so they are the same bits on every 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
@@ -117,11 +117,3 @@ class RowGroup(ABC, Generic[ScheduleT]):
             ))
             taken = f"{best.name}{dot} = {value}{dot}; {name}{dot} = {position}{dot};"
             self.body.line(f"if ({position}{dot} >= 0 && ({better})) {{ {taken} }}")
-
-
-def doubling(end: int) -> Iterator[int]:
-    """1, 2, 4 and so on, below `end`."""
-    step = 1
-    while step < end:
-        yield step
-        step *= 2

@@ -1,0 +1,204 @@
+"""Attention of few queries, such as that of a new token to a cache: a workgroup for each query of a head.
+
+Lanes share a key: each has some neighbouring elements of it, and the same elements of its value. So a lane knows the
+scores of its keys, adds up its elements of their values, and all that is loaded is loaded before anything is computed.
+Subgroups exchange twice through shared memory: the greatest score, then the sums. Operands are read once, so they may
+be computed where they are read: a cache's new row, say, comes from where it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape
+from lavax.backends.vulkan.emit.attention.problem import Problem, nodes_of, problem_of
+from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, VECTOR, literal
+from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, open_body
+from lavax.backends.vulkan.glsl.reductions import doubling
+from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.graph import Node
+from lavax.ir.types import float32
+from lavax.passes.build.attention import named_operands
+from lavax.passes.kernels.index import Index, clamp, linear, quotient, remainder, unflatten, variable
+from lavax.passes.kernels.kernel import Kernel
+
+# Finite, so that differences from it are not NaN, and no score but -inf is less.
+_LEAST = literal(-3.4028234663852886e38, float32)
+_NAN = "uintBitsToFloat(0x7fc00000u)"
+
+
+class FewQueries:
+    """The state of writing a kernel."""
+
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, shape: FewQueriesShape) -> None:
+        self.nodes: Mapping[str, Node] = nodes_of(kernel)
+        self.operands: dict[str, Node] = {}
+        for node in kernel.graph.outputs:
+            self.operands |= named_operands(node)
+        self.attrs, self.shape = kernel.graph.outputs[0].attrs, shape
+        self.problem: Problem = problem_of(self.nodes)
+        self.subgroup = profile.subgroup_size
+        self.subgroups = shape.local // self.subgroup
+        self.body, self.outputs = open_body(kernel, lifted)
+        self.body.takes_pairs = shape.run > 1
+        self.declarations: list[str] = []
+        self.count = self.problem.count * self.problem.rows
+        self._open()
+        group, member = variable("group", self.count), variable("member", shape.local)
+        self.batch = unflatten(quotient(group, self.problem.rows), self.problem.batch)
+        self.query, self.member = remainder(group, self.problem.rows), member
+        self.chunk, self.place = remainder(member, shape.lanes), quotient(member, shape.lanes)
+
+    def _open(self) -> None:
+        self.line(f"int group = int{WORKGROUP};")
+        self.line(f"if (group >= {self.body.parameters.integer(self.count)}) return;")
+        self.line(f"int member = int(gl_SubgroupID * {self.subgroup}u + gl_SubgroupInvocationID);")
+        self.body.scopes[0].variables |= {"group", "member"}
+
+    def line(self, text: str) -> None:
+        self.body.line(text)
+
+    def emit(self) -> Launch:
+        query = self._elements("query", self.query)
+        keys = [self._elements("key", self._key(step)) for step in range(self.shape.steps)]
+        values = []
+        if "value" in self.operands:
+            values = [self._elements("value", self._key(step)) for step in range(self.shape.steps)]
+        for step, key in enumerate(keys):
+            self._score(step, query, key)
+        self._find_peak()
+        self._find_weights()
+        for number in range(self.shape.run if values else 0):
+            self._mix(number, [value[number] for value in values])
+        self._join(["total", *(f"mixed{number}" for number in range(self.shape.run if values else 0))])
+        self._store()
+        lines, local = self.body.scopes[0].lines, (self.shape.local, 1)
+        text = ShaderText(self.body.uses, lines, local, self.declarations, self.subgroup, shuffles=True)
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.count))
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def _far_key(self, step: int) -> Index:
+        """The key that a lane shares in a step; it may lie beyond the last one."""
+        return linear([(self.place, 1)], step * self.shape.together)
+
+    def _key(self, step: int) -> Index:
+        return clamp(self._far_key(step), 0, self.problem.keys - 1)
+
+    def _elements(self, name: str, row: Index) -> list[str]:
+        """The lane's elements of an operand's row, as vectors."""
+        found, run = [], self.shape.run
+        for number in range(run):
+            along = linear([(self.chunk, VECTOR * run), (LANE, 1)], VECTOR * number)
+            value = self.body.value(self.operands[name], (*self.batch, row, along))
+            found.append(widened(value, VECTOR, float32))
+        return found
+
+    def _score(self, step: int, query: list[str], key: list[str]) -> None:
+        name, attrs = f"score{step}", self.attrs
+        products = " + ".join(f"{left} * {right}" for left, right in zip(query, key, strict=True))
+        self.line(f"vec4 products{step} = {products};")
+        parts = [f"products{step}.{component}" for component in COMPONENTS]
+        self.line(f"float {name} = ({parts[0]} + {parts[1]}) + ({parts[2]} + {parts[3]});")
+        for distance in doubling(self.shape.lanes):
+            self.line(f"{name} += subgroupShuffleXor({name}, {distance}u);")
+        at = (*self.batch, self.query, self._key(step))
+        bias = f" + {self.body.value(self.operands['bias'], at).text}" if "bias" in self.operands else ""
+        self.line(f"{name} = {name} * {literal(attrs['scale'], float32)}{bias};")
+        fill = MINUS_INFINITY if attrs["fill"] == -inf else literal(attrs["fill"], float32)
+        for visible in self._visible(step):
+            self.line(f"{name} = mix({fill}, {name}, {visible});")
+        if self._far_key(step).high >= self.problem.keys:
+            beyond = f"{self.body.index(self._far_key(step))} >= {self.body.parameters.integer(self.problem.keys)}"
+            self.line(f"{name} = mix({name}, {MINUS_INFINITY}, {beyond});")
+
+    def _visible(self, step: int) -> list[str]:
+        """The conditions that all hold if a score is not hidden."""
+        problem, attrs, conditions = self.problem, self.attrs, []
+        if "mask" in self.operands:
+            conditions.append(self.body.value(self.operands["mask"], (*self.batch, self.query, self._key(step))).text)
+        distance = f"{self.body.index(self._far_key(step))} - {self.body.index(self.query)}"
+        if attrs["lowest"] > 1 - problem.queries:
+            conditions.append(f"{distance} >= {attrs['lowest']}")
+        if attrs["highest"] < problem.keys - 1:
+            conditions.append(f"{distance} <= {attrs['highest']}")
+        return conditions
+
+    def _find_peak(self) -> None:
+        """The greatest score of all keys, in all lanes."""
+        self.line(f"float peak = {_LEAST};")
+        for step in range(self.shape.steps):
+            self.line(f"peak = max(peak, score{step});")
+        for distance in self._between_keys():
+            self.line(f"peak = max(peak, subgroupShuffleXor(peak, {distance}u));")
+        if self.subgroups == 1:
+            return
+        self.declarations.append(f"shared float shared_peaks[{self.subgroups}];")
+        self.line("if (gl_SubgroupInvocationID == 0u) shared_peaks[gl_SubgroupID] = peak;")
+        self.line("barrier();")
+        self.line(f"peak = shared_peaks[gl_SubgroupInvocationID % {self.subgroups}u];")
+        for distance in doubling(self.subgroups):
+            self.line(f"peak = max(peak, subgroupShuffleXor(peak, {distance}u));")
+
+    def _between_keys(self) -> list[int]:
+        """The distances of lanes that have the same elements of other keys."""
+        return [distance for distance in doubling(self.subgroup) if distance >= self.shape.lanes]
+
+    # -- sums ---------------------------------------------------------------------------------------------------------
+
+    def _find_weights(self) -> None:
+        exp = self.body.uses.function("lx_exp_nonpositive")
+        for step in range(self.shape.steps):
+            self.line(f"float weight{step} = {exp}(score{step} - peak);")
+        self.line(f"float total = {' + '.join(f'weight{step}' for step in range(self.shape.steps))};")
+
+    def _mix(self, number: int, values: list[str]) -> None:
+        """The sum of weights times values; a value that is hidden may be NaN."""
+        self.line(f"vec4 mixed{number} = vec4(0);")
+        for step, value in enumerate(values):
+            weight = f"weight{step}"
+            self.line(f"mixed{number} += mix({weight} * {value}, vec4(0), bvec4({weight} == 0.0));")
+
+    def _join(self, names: list[str]) -> None:
+        """Adds up what lanes have of other keys; subgroups leave their sums in shared memory."""
+        for name in names:
+            for distance in self._between_keys():
+                self.line(f"{name} += subgroupShuffleXor({name}, {distance}u);")
+        line, run = self.shape.lanes * self.shape.run, self.shape.run
+        kinds = {name: "float" if name == "total" else "vec4" for name in names}
+        for name in ("total", "mixed") if len(names) > 1 else ("total",):
+            kind, size = ("float", 1) if name == "total" else ("vec4", line)
+            self.declarations.append(f"shared {kind} shared_{name}[{self.subgroups * size}];")
+        with self.body.block("if (gl_SubgroupInvocationID == 0u)"):
+            self.line("shared_total[gl_SubgroupID] = total;")
+        if len(kinds) > 1:
+            with self.body.block(f"if (gl_SubgroupInvocationID < {self.shape.lanes}u)"):
+                for number in range(run):
+                    place = f"int(gl_SubgroupID) * {line} + {self.body.index(self.chunk)} * {run} + {number}"
+                    self.line(f"shared_mixed[{place}] = mixed{number};")
+        self.line("barrier();")
+        self.line(f"total = {' + '.join(f'shared_total[{number}]' for number in range(self.subgroups))};")
+
+    def _store(self) -> None:
+        result, statistic = self.nodes.get("attention"), self.nodes.get("attention_logsumexp")
+        empty = self.attrs["empty"]
+        if result is not None:
+            line = result.shape[-1] // VECTOR
+            with self.body.block(f"if (member < {line})"):
+                parts = (f"shared_mixed[{number * line} + member]" for number in range(self.subgroups))
+                self.line(f"vec4 found = {' + '.join(parts)};")
+                self.line(f"found *= total == 0.0 ? {'0.0' if empty else _NAN} : 1.0 / total;")
+                along = linear([(clamp(self.member, 0, line - 1), VECTOR), (LANE, 1)])
+                self.body.store(
+                    result, (*self.batch, self.query, along), GlslValue("found", VECTOR), self.outputs[result]
+                )
+        if statistic is not None:
+            with self.body.block("if (member == 0)"):
+                found = f"peak + {self.body.uses.function('lx_log')}(total)"
+                nothing = INFINITY if empty else MINUS_INFINITY
+                self.line(f"float logsumexp = total == 0.0 ? {nothing} : {found};")
+                value = GlslValue("logsumexp", 1)
+                self.body.store(statistic, (*self.batch, self.query), value, self.outputs[statistic])

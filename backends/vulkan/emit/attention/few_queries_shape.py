@@ -1,0 +1,132 @@
+"""The schedule of attention of few queries on GPUs: a workgroup for a query and all its keys, or a part of them.
+
+Writes no GLSL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lavax.backends.vulkan.emit.attention.problem import problem_of
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.graph import Node
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import float32
+from lavax.passes.build.attention import named_operands
+
+_FORWARD = frozenset(("attention", "attention_logsumexp"))
+
+
+@dataclass(frozen=True)
+class FewQueries:
+    """Limits of such kernels. Exercised by `python -m benchmarks models` (decoding)."""
+
+    queries: int = 4  # of a head, at most: each reads all keys for itself
+    keys: int = 32  # fewer take one kernel no time
+    workgroups: int = 16  # from which keys are not taken in further parts, which their reader has to join
+    parts: int = 2  # at most: the formula that joins more is too long for the kernel that reads it
+    part: int = 128  # keys of a part, at least
+    steps: int = 8  # keys of a lane, at most: their elements are in registers
+    local: int = 1024
+
+
+FEW_QUERIES = FewQueries()
+
+
+@dataclass(frozen=True)
+class FewQueriesShape:
+    """A workgroup of `local` invocations: `lanes` share a key, and each has `run` vectors of it; `keys` together."""
+
+    local: int
+    lanes: int
+    run: int
+    keys: int
+
+    @property
+    def together(self) -> int:
+        """Keys of a step."""
+        return self.local // self.lanes
+
+    @property
+    def steps(self) -> int:
+        return -(-self.keys // self.together)
+
+
+def parts_of_few_queries(node: Node, profile: DeviceProfile) -> int | None:
+    """The equal parts that keys are taken in, a workgroup each; None if another form suits this attention."""
+    problem, head = problem_of({node.op: node}), node.operands[0].shape[-1]
+    if not _suits(node, profile):
+        return None
+    most = FEW_QUERIES.steps * _most_local(profile) // _lanes(head, _run(node))
+    rows = problem.count * problem.rows
+    possible = [
+        parts
+        for parts in range(1, FEW_QUERIES.parts + 1)
+        if problem.keys % parts == 0 and FEW_QUERIES.keys <= problem.keys // parts <= most
+    ]
+    few_keys = problem.keys // (2 * FEW_QUERIES.part)
+    enough = (parts for parts in possible if rows * parts >= FEW_QUERIES.workgroups or parts > few_keys)
+    return next(enough, possible[-1] if possible else None)
+
+
+def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQueriesShape | None:
+    """The schedule of a kernel that computes these nodes; None if it suits another."""
+    node = next(iter(nodes.values()))
+    if not nodes.keys() <= _FORWARD or not all(_suits(each, profile) for each in nodes.values()):
+        return None
+    operands, keys = named_operands(node), problem_of(nodes).keys
+    head = operands["query"].shape[-1]
+    run = _run(node)
+    lanes, most = _lanes(head, run), _most_local(profile)
+    local = profile.subgroup_size
+    while local < most and local // lanes * FEW_QUERIES.steps < keys:
+        local *= 2
+    shape = FewQueriesShape(local, lanes, run, keys)
+    return shape if shape.steps <= FEW_QUERIES.steps else None
+
+
+def _suits(node: Node, profile: DeviceProfile) -> bool:
+    if profile.kind != "gpu" or not (profile.subgroup_shuffle and profile.knows_subgroup_size):
+        return False
+    if node.op not in _FORWARD or node.operands[0].dtype != float32:
+        return False
+    operands, problem = named_operands(node), problem_of({node.op: node})
+    head = operands["query"].shape[-1]
+    is_shared = head % VECTOR == 0 and _is_power_of_two(head // VECTOR) and head // VECTOR <= profile.subgroup_size
+    is_alike = "value" not in operands or operands["value"].shape[-1] == head
+    return is_shared and is_alike and problem.queries <= FEW_QUERIES.queries and problem.keys >= FEW_QUERIES.keys
+
+
+def _lanes(head: int, run: int) -> int:
+    """Lanes that share a key."""
+    return head // (VECTOR * run)
+
+
+def _most_local(profile: DeviceProfile) -> int:
+    """Subgroups of a workgroup exchange by one more shuffle, so there are no more of them than lanes."""
+    return min(FEW_QUERIES.local, profile.max_workgroup_invocations, profile.subgroup_size**2)
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+def _run(node: Node) -> int:
+    """Neighbouring vectors of a lane: two of 16 bits are one load."""
+    key, head = node.operands[1], node.operands[0].shape[-1]
+    return 2 if _stored_bits(key) == 16 and head % (2 * VECTOR) == 0 else 1
+
+
+def _stored_bits(node: Node) -> int:
+    """The bits of an element of the largest value in memory that a value is made of."""
+    found, ahead, seen = [node], [node], {node}
+    while ahead:
+        each = ahead.pop()
+        if each.op in OPERATIONS and OPERATIONS[each.op].family in ("elementwise", "movement"):
+            ahead += (operand for operand in each.operands if operand not in seen)
+            seen.update(each.operands)
+        elif each.op != "constant":
+            found.append(each)
+    return max(found[1:] or found, key=lambda each: each.type.size).dtype.bits
