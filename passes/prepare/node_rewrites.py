@@ -13,6 +13,7 @@ from lavax.passes.build.builder import located, set_location, zeros
 from lavax.passes.prepare.convolutions import prepare_convolution, read_channels_first
 from lavax.passes.prepare.decompose import RULES as DECOMPOSE
 from lavax.passes.prepare.decompose.attention_parts import RULES as PARTS
+from lavax.passes.prepare.decompose.counted_places import RULES as COUNTED_PLACES
 from lavax.passes.prepare.decompose.cumulative import RULES as CUMULATIVE
 from lavax.passes.prepare.decompose.few_queries import prepare_attention
 from lavax.passes.prepare.decompose.fourier import RULES as FOURIER
@@ -54,6 +55,7 @@ BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     "dot": prepare_product,
     "conv": prepare_convolution,
     **dict.fromkeys(REDUCTIONS, prepare_reduction),
+    **COUNTED_PLACES,
     **CUMULATIVE,
     **FOURIER,
     **JACOBI,
