@@ -14,6 +14,7 @@ from benchmarks.figure import Figure
 
 # How many times as long as JAX's a loop may take on a CPU driver: its own bound for those that run lane by lane.
 _BOUNDS = {"scalar": 10, "scan": 10, "while": 10, "rnn": 4, "rnn gradient": 4, "hmc": 5, "kalman": 5, "newton": 10}
+_BOUNDS |= dict.fromkeys(("turned", "adam", "bodies", "beams"), 10)
 _ROUNDS = 7
 _RANDOM = np.random.default_rng(7)
 _WEIGHTS = _RANDOM.normal(size=(32, 32), scale=0.1).astype("f")
@@ -28,6 +29,14 @@ _INPUTS = {
     "iteration": (_RANDOM.normal(size=(16, 16)).astype("f"), np.ones(16, "f")),
     "kalman": (np.float32(0.9) * np.eye(4, dtype="f"), np.eye(4, dtype="f"), _RANDOM.normal(size=(500, 4)).astype("f")),
     "newton": ((_RANDOM.normal(size=(8, 8), scale=0.2) + 2 * np.eye(8)).astype("f"), np.ones(8, "f")),
+    "turned": (_RANDOM.normal(size=(16, 16)).astype("f"),),
+    "adam": (
+        _RANDOM.normal(size=(2, 16)).astype("f"),
+        _RANDOM.normal(size=(32, 2)).astype("f"),
+        _RANDOM.normal(size=(32, 16)).astype("f"),
+    ),
+    "bodies": (_RANDOM.normal(size=(16, 3)).astype("f"),),
+    "beams": (_RANDOM.normal(size=(64, 64)).astype("f"),),
     "lstm": (
         np.zeros((8, 32), "f"),
         _RANDOM.normal(size=(200, 8, 128)).astype("f"),
@@ -123,6 +132,38 @@ def _loops(library: Any, numpy: Any, compile: Callable[..., Any]) -> Mapping[str
 
         return flow.while_loop(lambda s: s[1] < 20, turn, (numpy.zeros(8, "float32"), 0))[0]
 
+    def adam(w: Any, x: Any, y: Any) -> Any:
+        def loss(w: Any) -> Any:
+            return numpy.mean((numpy.tanh(x @ w) - y) ** 2)
+
+        def step(state: Any, _: Any) -> Any:
+            w, mean, square = state
+            value, slope = library.value_and_grad(loss)(w)
+            mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope * slope
+            return (w - 0.01 * mean / (numpy.sqrt(square) + 1e-8), mean, square), value
+
+        return flow.scan(step, (w, w * 0, w * 0), None, length=1000)[1]
+
+    def bodies(x: Any) -> Any:
+        def pull(x: Any) -> Any:
+            apart = x[None] - x[:, None]
+            return numpy.sum(apart / (numpy.sum(apart * apart, -1) + 0.1)[..., None] ** 1.5, 1)
+
+        def step(_: Any, state: Any) -> Any:
+            x, v = state
+            v = v + 0.01 * pull(x)
+            return x + 0.01 * v, v
+
+        return flow.fori_loop(0, 200, step, (x, x * 0))[0]
+
+    def beams(costs: Any) -> Any:
+        def step(_: Any, state: Any) -> Any:
+            score, token = state
+            best, place = library.lax.top_k(numpy.reshape(score[:, None] + costs[token], -1), 4)
+            return best, place % 64
+
+        return flow.fori_loop(0, 32, step, (numpy.zeros(4, "float32"), numpy.arange(4)))[0]
+
     def lstm(h: Any, xs: Any, w: Any) -> Any:
         def step(state: Any, x: Any) -> Any:
             h, c = state
@@ -150,6 +191,10 @@ def _loops(library: Any, numpy: Any, compile: Callable[..., Any]) -> Mapping[str
         ),
         "kalman": compile(kalman),
         "newton": compile(newton),
+        "turned": compile(lambda c: flow.fori_loop(0, 200, lambda i, c: numpy.tanh(c.T * 0.9 + c), c)),
+        "adam": compile(adam),
+        "bodies": compile(bodies),
+        "beams": compile(beams),
         "lstm": compile(lstm),
         "lstm gradient": compile(library.grad(lstm, argnums=2)),
     }
