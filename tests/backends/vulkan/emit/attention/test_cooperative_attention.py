@@ -65,8 +65,8 @@ def with_profile(profile: DeviceProfile) -> VulkanBackend:
 def schedules(graph: Graph, device: VulkanBackend) -> list[Any]:
     """The schedules of the kernels of attention."""
     lowered = device.lower(graph)
-    kernels = [kernel for step in steps_of(lowered.kernels.steps) for kernel in step.kernels]
-    return [lowered.schedule_of(kernel) for kernel in kernels if kernel.graph.outputs[0].op in OPERANDS]
+    steps = steps_of(lowered.kernels.steps)
+    return [lowered.schedule_of(step) for step in steps if step.kernel.graph.outputs[0].op in OPERANDS]
 
 
 @pytest.mark.parametrize("dtype", [lnp.bfloat16, lnp.float16])
