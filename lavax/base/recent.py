@@ -1,4 +1,4 @@
-"""A cache of values by key: it finds every value that is still referenced, and the most recent ones.
+"""A cache of values by key: it finds every value that is still referenced, and the most recent ones, until cleared.
 
 This module imports nothing of lavax, so that every module may import it.
 """
@@ -39,9 +39,10 @@ class Recent(Generic[_Kept]):
         dropped.clear()  # outside the lock, because freeing them may take long
 
     def clear(self) -> None:
-        """Keeps nothing any more that is not referenced elsewhere."""
+        """Forgets all values, also those that are referenced elsewhere."""
         with self._lock:
             dropped, self._last = self._last, {}
+            self._alive = weakref.WeakValueDictionary()
         dropped.clear()
 
     def values(self) -> list[_Kept]:

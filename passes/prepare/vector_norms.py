@@ -27,6 +27,10 @@ class VectorNorms:
 
     longest: int = 1 << 14  # elements of the vector
     repeated: int = 1 << 27  # elements that all rows add up
+    # The same where rows are at most so many together, as those of a layer, not of a vocabulary: their sums go beside
+    # loads that are waited for anyway, and one kernel less waits for another.
+    few_rows: int = 1 << 15
+    repeated_in_few: int = 1 << 30
     rounding: int = 8  # such elements that rounding one to fewer bits takes as long as
 
 
@@ -97,8 +101,9 @@ def _norm_of(total: Node, users: Mapping[Node, Sequence[Node]], outputs: Collect
                 behind.add(user)
                 ahead.append(user)
     roundings = sum(node.op == "cast" and node.dtype.bits < 32 and node.type.size == length for node in behind)
-    added = sum(product.type.size for product in products) * length
-    is_small = added * (1 + VECTOR_NORMS.rounding * roundings) <= VECTOR_NORMS.repeated
+    rows = sum(product.type.size for product in products)
+    most = VECTOR_NORMS.repeated_in_few if rows <= VECTOR_NORMS.few_rows else VECTOR_NORMS.repeated
+    is_small = rows * length * (1 + VECTOR_NORMS.rounding * roundings) <= most
     return _Norm(total, frozenset(behind), frozenset(products)) if is_small else None
 
 

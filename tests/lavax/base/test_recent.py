@@ -29,3 +29,13 @@ def test_a_smaller_limit_holds_from_the_next_value_on() -> None:
     recent.enter("last", Value())
     (last,) = recent.values()
     assert recent.get("last") is last
+
+
+def test_nothing_is_found_that_was_entered_before_it_was_cleared() -> None:
+    recent: Recent[Value] = Recent(2)
+    kept = Value()
+    recent.enter("kept", kept)
+    recent.clear()
+    assert recent.get("kept") is None and not recent.values()
+    recent.enter("kept", kept)
+    assert recent.get("kept") is kept

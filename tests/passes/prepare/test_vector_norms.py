@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import lavax.numpy as lnp
 from lavax import nn
 from lavax.ir import interpret
 from lavax.passes.kernels.interpreter import interpret_kernels
+from lavax.passes.prepare import vector_norms
+from lavax.passes.prepare.vector_norms import VectorNorms
 from lavax.passes.simplify import remove_stop_gradient
 from tests.passes.lowering import program_of
 
@@ -55,6 +58,14 @@ def test_norms_are_computed_in_the_rows_of_products(name: str) -> None:
     found, expected = interpret_kernels(program, *ARGUMENTS), interpret(graph, *ARGUMENTS, dtype=np.float64)
     for got, want in zip(found, expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("few_rows, kernels", [(ROWS, 1), (ROWS - 1, 2)])
+def test_more_is_repeated_in_few_rows(few_rows: int, kernels: int) -> None:
+    limits = VectorNorms(repeated=WIDTH * ROWS - 1, few_rows=few_rows, repeated_in_few=WIDTH * ROWS)
+    with patch.object(vector_norms, "VECTOR_NORMS", limits):
+        program = program_of(remove_stop_gradient(lx.trace(lambda x, w, a: rms(x, a) @ w)(X, W, SCALE)))
+    assert len(program.steps) == kernels
 
 
 def test_a_factor_of_all_elements_is_applied_to_the_product() -> None:
