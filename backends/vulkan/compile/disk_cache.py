@@ -62,8 +62,6 @@ class DiskCache:
     def load(self, key: str) -> bytes | None:
         """The payload stored under `key`, or None."""
         entry = _content(self._path(key), HEADER_BYTES + self.limit_bytes)
-        if not entry:
-            return None
         payload = entry[HEADER_BYTES:]
         return payload if entry[:HEADER_BYTES] == _header(key, payload) else None
 

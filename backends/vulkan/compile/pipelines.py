@@ -11,7 +11,7 @@ from lavax.backends.vulkan.api.queue import refuse_forked
 from lavax.backends.vulkan.compile.ahead import Ahead
 from lavax.backends.vulkan.compile.driver_cache import DriverCache
 from lavax.backends.vulkan.compile.parallel import in_parallel
-from lavax.backends.vulkan.compile.shader_compiler import compile_again, compile_glsl, keep_compiled_soon
+from lavax.backends.vulkan.compile.shader_compiler import compile_again, compile_glsl
 from lavax.backends.vulkan.memory.descriptor_ranges import PipelineLayouts
 from lavax.backends.vulkan.plan.plan import Shader
 from lavax.base import counters
@@ -72,8 +72,7 @@ class Pipelines:
                 self.made.enter(shader, pipeline)
                 found[shader] = pipeline
             counters.count("pipelines", len(lacking))
-        keep_compiled_soon()
-        return found
+            return found
 
     def forget(self) -> None:
         """From now on pipelines are created anew; programs keep theirs. For tests of what is compiled."""
@@ -101,7 +100,7 @@ class Pipelines:
 
     def _create(self, shader: Shader) -> Pipeline:
         """The pipeline of a shader. If the driver refuses what the cache on disk had, it is compiled once more."""
-        spirv = compile_glsl(shader.source, keep=False)
+        spirv = compile_glsl(shader.source)
         try:
             return self._created(shader, spirv)
         except DeviceError:

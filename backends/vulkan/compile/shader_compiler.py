@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
@@ -54,48 +53,15 @@ class _Compiler:
 REMEMBERED = 1024
 
 _counting = threading.Lock()
-_not_kept: deque[tuple[DiskCache, str, bytes]] = deque()
-_keepers: list[threading.Thread] = []  # that write what was
 
 
-def compile_glsl(source: str, keep: bool = True) -> bytes:
-    """The SPIR-V 1.6 module of the compute shader `source`, for Vulkan 1.3. Without `keep`, the next
-    `keep_compiled` writes it to disk.
+def compile_glsl(source: str) -> bytes:
+    """The SPIR-V 1.6 module of the compute shader `source`, for Vulkan 1.3.
 
     Safe in several threads at once. Raises ShaderCompilerError if no compiler is installed, or if the compiler refuses
     the source; the message then has the failing lines.
     """
-    spirv = _from_disk_or_compiled(_compiler(), source)
-    if keep:
-        keep_compiled()
-    return spirv
-
-
-def keep_compiled() -> None:
-    """Writes to disk what was compiled and is not there yet."""
-    while _not_kept:
-        try:
-            cache, key, spirv = _not_kept.popleft()
-        except IndexError:  # another thread took the last one
-            return
-        cache.store(key, spirv)
-
-
-def keep_compiled_soon() -> None:
-    """The same in a thread of its own, for which the process waits at its end.
-
-    A file takes a dozen calls of the system, after each of which a thread wants the interpreter back: from the one that
-    writes further shaders, if that were now. A single one is written at once.
-    """
-    if len(_not_kept) > 1:
-        try:
-            keeper = threading.Thread(target=keep_compiled, name="lavax keeps shaders")
-            keeper.start()
-            _keepers[:] = [*filter(threading.Thread.is_alive, _keepers), keeper]
-            return
-        except RuntimeError:  # the interpreter is ending, and starts no thread
-            pass
-    keep_compiled()
+    return _from_disk_or_compiled(_compiler(), source)
 
 
 def compile_again(source: str) -> bytes:
@@ -106,10 +72,7 @@ def compile_again(source: str) -> bytes:
 
 
 def forget_compiled() -> None:
-    """Empties the cache in memory. What was compiled before is on disk when this returns."""
-    keep_compiled()
-    for keeper in list(_keepers):
-        keeper.join()
+    """Empties the cache in memory."""
     _from_disk_or_compiled.cache_clear()
 
 
@@ -178,7 +141,7 @@ def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
         raise ShaderCompilerError(f"{compiler.identity.strip()} gave no SPIR-V module for a shader: {fault}")
     if BRAIN_FLOATS in source:
         spirv = with_brain_floats(spirv)
-    _not_kept.append((cache, key, spirv))
+    cache.store(key, spirv)
     return spirv
 
 

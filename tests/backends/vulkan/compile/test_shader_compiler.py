@@ -3,7 +3,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from lavax.backends.vulkan import glslang
 from lavax.backends.vulkan.compile import disk_cache, shader_compiler
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
-from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble, keep_compiled_soon
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.compile.spirv import fault_of_module
 from lavax.base import config, counters
 from lavax.base.errors import ShaderCompilerError
@@ -88,40 +87,6 @@ def test_a_shader_is_compiled_once_even_across_processes(compiler: str, monkeypa
     shader_compiler._from_disk_or_compiled.cache_clear()
     assert compile_glsl(ADD_ONE) == spirv
     assert compiles() == before + 1
-
-
-def test_what_is_compiled_for_a_program_is_kept_when_its_pipelines_are_there(
-    compiler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sources = [ADD_ONE, f"{ADD_ONE}// again"]
-    for start in (threading.Thread.start, _refuse_to_start):
-        monkeypatch.setattr(threading.Thread, "start", start)
-        assert _on_disk(sources) == [None, None]
-        modules = [compile_glsl(source, keep=False) for source in sources]
-        assert _on_disk(sources) == [None, None]
-        keep_compiled_soon()
-        shader_compiler.forget_compiled()
-        assert _on_disk(sources) == modules
-        for source in sources:
-            shader_compiler._spirv_cache().drop(_key(source))
-
-
-def test_a_single_shader_is_kept_at_once(compiler: str) -> None:
-    spirv = compile_glsl(ADD_ONE, keep=False)
-    keep_compiled_soon()
-    assert _on_disk([ADD_ONE]) == [spirv]
-
-
-def _on_disk(sources: list[str]) -> list[bytes | None]:
-    return [shader_compiler._spirv_cache().load(_key(source)) for source in sources]
-
-
-def _key(source: str) -> str:
-    return shader_compiler._key(shader_compiler._compiler(), source)
-
-
-def _refuse_to_start(thread: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")
 
 
 NO_MODULES = {

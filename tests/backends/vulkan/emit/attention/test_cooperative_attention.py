@@ -148,7 +148,7 @@ def emulating(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     own = backend().profile
     if own.subgroup_size % 8:
         pytest.skip("no subgroups for matrices of eight rows here")
-    monkeypatch.setattr(pipelines, "compile_glsl", lambda source, keep: compile_glsl(emulated(source)))
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
     columns = EIGHT * max(own.subgroup_size // matrices[0].m, 1)
     monkeypatch.setattr(cooperative_shape, "_SHAPES", ((max(2, columns // own.subgroup_size), columns),))
     yield with_profile(replace(own, kind="gpu", matrices=matrices, converts_matrices=converts))

@@ -403,7 +403,7 @@ def test_tiles_of_emulated_matrices_are_right(
     """On any device: each lane has all of every matrix. Operands are rounded on their way, or copied."""
     profile = replace(backend().profile, kind="gpu", matrices=(MatrixShape("bf16", 8, 8, 8),))
     tile = cooperative_tile(numbers_of_tile, "bf16", profile)
-    monkeypatch.setattr(pipelines, "compile_glsl", lambda source, keep: compile_glsl(emulated(source)))
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
     function, left, right = PRODUCTS[name]
     device = backend_with(kind="gpu", matrices=profile.matrices)
