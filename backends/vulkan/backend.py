@@ -27,8 +27,7 @@ from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_optimized
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
 from lavax.passes.reports.fusion import fusion_report
-from lavax.passes.schedule.embedding import with_distinct_outputs
-from lavax.passes.schedule.schedule import schedule
+from lavax.passes.schedule.schedule import schedule, with_results_apart
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 if TYPE_CHECKING:
@@ -178,10 +177,9 @@ class LoweredGraph:
     def kernels(self) -> KernelProgram:
         """The kernels in the order they run, with the buffers between them.
 
-        Preparing may find outputs to be inputs, or each other: these are copied, as any of the arrays may be donated.
+        An output that is an input, or another output, is copied: any of the arrays may be donated.
         """
-        prepared = with_distinct_outputs(prepare(self.graph, self.target), {})
-        return schedule(prepared, self._donated, target=self.target)
+        return schedule(with_results_apart(prepare(self.graph, self.target), {}), self._donated, target=self.target)
 
     @cached_property
     def plan(self) -> Plan:

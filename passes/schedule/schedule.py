@@ -132,12 +132,19 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
     )
 
 
+def with_results_apart(prepared: Graph, kept: Mapping[int, Node]) -> Graph:
+    """The prepared graph with distinct outputs, none of which is an input, except inputs `kept` at their position.
+
+    Preparing a graph may find outputs to be inputs, or each other, and so may loops without what they stack twice.
+    """
+    return with_distinct_outputs(with_results_once(without_unread(prepared)), kept)
+
+
 def _schedule_body(body: Graph, pairs: Mapping[int, int], target: Target) -> KernelProgram:
-    """The program of a branch or an iteration. Preparing it may find outputs to be inputs, or each other, and so may
-    inner loops without what they stack twice."""
-    prepared = with_results_once(without_unread(prepare(body, target)))
+    """The program of a branch or an iteration."""
+    prepared = prepare(body, target)
     kept = {output: prepared.inputs[position] for output, position in pairs.items()}
-    return schedule(with_distinct_outputs(prepared, kept), pairs=pairs, target=target)
+    return schedule(with_results_apart(prepared, kept), pairs=pairs, target=target)
 
 
 def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:

@@ -175,14 +175,12 @@ def test_commands_of_a_loop() -> None:
     assert (
         "\n".join(shown)
         == dedent("""
-        program (h: f32[64,256], w: f32[256,256], n: i32[]) -> (%r0, %r1, %r2) arena=1536
+        program (h: f32[64,256], w: f32[256,256], n: i32[]) -> (%r0, %r1, %r2) arena=768
         view %k0.row0.0 = %r2 + 65536 * %k0.counter0
         view %k0.row0.1 = %r2 + 65536 * %k0.counter1
         view %k0.row0.2 = %r2 + 65536 * %k0.counter2
         kernel %k0.start kind=map outer=[] after_barrier
           [] () -> (%k0.counter0, %k0.counter1, %k0.counter2)
-        kernel %k0.start1 kind=map outer=[] after_barrier
-          [] (n) -> (%k0.counted1.0, %k0.counted1.1, %k0.counted1.2)
         kernel %k0.begin0 kind=map outer=[64,256] after_barrier
           [64,256] (h) -> (%k0.row0.0)
         repeat 3
@@ -194,15 +192,11 @@ def test_commands_of_a_loop() -> None:
             [] (%k0.counter0) -> (%k0.counter0)
             [] (%k0.counter1) -> (%k0.counter1)
             [] (%k0.counter2) -> (%k0.counter2)
-          kernel %k0.next1 kind=map parts=3 outer=[]
-            [] (%k0.counted1.0) -> (%k0.counted1.0)
-            [] (%k0.counted1.1) -> (%k0.counted1.1)
-            [] (%k0.counted1.2) -> (%k0.counted1.2)
         kernel %k0.body.last0.k0 kind=contract outer=[64,256] after_barrier
           [64,256] (%k0.row0.0, w) -> (%k0.row0.1)
         kernel %k0.body.last1.k0 kind=contract outer=[64,256] after_barrier
           [64,256] (%k0.row0.1, w) -> (%r0)
-        kernel %k0.end0 kind=map outer=[] after_barrier
-          [] (%k0.counted1.2) -> (%r1)
+        kernel %k0.end1 kind=map outer=[] after_barrier
+          [] (n) -> (%r1)
     """).strip()
     )
