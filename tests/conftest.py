@@ -33,11 +33,15 @@ def reference_backend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def no_register_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_register_loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Loops over few elements are what they are with more: dispatches, or a workgroup's."""
+    import lavax as lx
     from lavax.backends.vulkan.emit.loop.registers import choose
 
     monkeypatch.setattr(choose, "REGISTER_LOOPS", choose.RegisterLoops(statements=0))
+    lx.clear_caches()  # other tests run equal loops
+    yield
+    lx.clear_caches()
 
 
 @pytest.fixture(autouse=True)
