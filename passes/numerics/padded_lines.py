@@ -52,7 +52,7 @@ def with_padded_lines(graph: Graph, target: Target) -> Graph:
                 renewed = _with_whole_lines(renewed, line, padded, cut)
             elif node.op == "cast" and node.dtype.bits == 16 and operands[0] in cut:
                 # Cut after it is rounded, so that the product's kernel rounds it.
-                renewed = _cut(cast(cut[operands[0]], node.dtype), node.shape, padded, cut)
+                renewed = _cut(cast(cut[operands[0]], node.dtype), node.shape, cut)
             found[node] = renewed
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
@@ -84,7 +84,7 @@ def _with_whole_lines(dot: Node, line: int, padded: _Padded, cut: dict[Node, Nod
     operands = [_padded(operand, wanted, padded) for operand, wanted in zip(dot.operands, extents, strict=True)]
     attrs = {name: dot.attrs[name] for name in ("contract", "batch")}
     whole = build("dot", *operands, **attrs, **precision_of(dot))
-    return _cut(whole, dot.shape, padded, cut)
+    return _cut(whole, dot.shape, cut)
 
 
 def _extents(dot: Node, line: int) -> _Extents:
@@ -159,11 +159,13 @@ def _padded(operand: Node, extents: dict[int, int], made: _Padded) -> Node:
     return cast(_Stored.of(operand).padded(extents, made), operand.dtype) if extents else operand
 
 
-def _cut(whole: Node, shape: tuple[int, ...], padded: _Padded, cut: dict[Node, Node]) -> Node:
-    """A value of the shape, of which `whole` has padding: zeros, which products of padding are, also if rounded."""
+def _cut(whole: Node, shape: tuple[int, ...], cut: dict[Node, Node]) -> Node:
+    """The part of a padded result that has the shape.
+
+    What lies behind it is no padding for another sum: it is not zero if an operand is not finite.
+    """
     if whole.shape == shape:
         return whole
     found = slice_(whole, (0,) * len(shape), shape, (1,) * len(shape))
     cut[found] = whole
-    padded[found, tuple(extent - own for extent, own in zip(whole.shape, shape, strict=True))] = whole
     return found

@@ -96,19 +96,20 @@ def test_products_of_whole_lines_have_the_same_values(name: str) -> None:
 def test_the_products_of_a_last_layer_share_what_is_padded() -> None:
     padded = short(parse(dedent(LOGITS)))
     pads = [node for node in padded.nodes if node.op == "pad"]
-    assert [node.shape for node in pads] == [(66, 34)]  # that of the logits is what the product makes of zeros
+    assert [node.shape for node in pads] == [(66, 34), (36, 66)]
     logits, of_inputs, of_weights = dots(padded)
     assert (logits.shape, of_inputs.shape, of_weights.shape) == ((36, 66), (36, 34), (66, 34))
     # The result is rounded before it is cut, so that the product's kernel rounds it.
     rounded = next(node for node in padded.nodes if node.operands == (logits,))
-    assert rounded.op == "cast" and of_inputs.operands[0].operands == (rounded,)
+    assert rounded.op == "cast" and rounded.dtype.bits == 16
+    assert of_inputs.operands[0].operands == of_weights.operands[0].operands == (pads[1],)
 
 
 def test_padded_arrays_are_stored_once() -> None:
     graph = parse(dedent(LOGITS))
     found = prepare(graph, PADDING)
     stored = fuse(found, PADDING).storing
-    assert [node.op for node, reason in stored.items() if reason is Reason.LINES] == ["pad"]
+    assert [node.op for node, reason in stored.items() if reason is Reason.LINES] == ["pad", "pad"]
     program = schedule(found, target=PADDING)
     check_program(program)
     kernels = [step.kernel for step in program.steps]
@@ -116,6 +117,16 @@ def test_padded_arrays_are_stored_once() -> None:
     arrays = drawn(graph)
     for result, expected in zip(interpret_kernels(program, *arrays), interpret(graph, *arrays), strict=True):
         np.testing.assert_allclose(result, expected, rtol=1e-12)
+
+
+def test_numbers_that_are_not_finite_stay_in_their_rows() -> None:
+    graph = parse(dedent(LOGITS))
+    x, w = (np.abs(array) for array in drawn(graph))
+    x[3, 5] = np.inf
+    w = w + 1
+    for found, expected in zip(interpret(short(graph), x, w), interpret(graph, x, w), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert np.isinf(interpret(graph, x, w)[0][3]).all()
 
 
 def test_another_order_is_padded_as_memory_holds_it() -> None:
