@@ -41,7 +41,7 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
             fusion.store(operand, Reason.PROLOGUE)
         elif fusion.target.products.stages_operands and lies_scattered(node, side):
             fusion.store(operand, Reason.SCATTERED)
-        elif fusion.target.products.stages_operands and _is_joined(fusion, operand) and is_copied(node, side):
+        elif fusion.target.products.stages_operands and is_copied(node, side) and _is_joined(fusion, operand):
             fusion.store_within(before_repetition(fusion, operand), operand, Reason.JOINED)
     scattered = scattered_operands(node, fusion.cone, fusion.bases_of, fusion.target.products)
     if scattered is not None:

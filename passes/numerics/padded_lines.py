@@ -39,6 +39,8 @@ _Padded = dict[tuple[Node, tuple[int, ...]], Node]
 
 def with_padded_lines(graph: Graph, target: Target) -> Graph:
     """The graph in which large products by matrices read and write lines of whole vectors."""
+    if not any(map(_is_narrow_product, graph.nodes)):
+        return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     cut: dict[Node, Node] = {}  # slices of padded results, and the results
     padded: _Padded = {}
