@@ -6,7 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Union
 
 from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeShape, cooperative_shapes
-from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape, few_queries_shape
+from lavax.backends.vulkan.emit.attention.few_queries_shape import (
+    FewQueriesShape,
+    few_queries_shape,
+    has_few_queries,
+)
 from lavax.backends.vulkan.emit.attention.problem import BY_KEYS, Problem, Stage, nodes_of, problem_of, stages_of
 from lavax.backends.vulkan.emit.attention.subgroup_shape import (
     BroadcastShape,
@@ -21,7 +25,6 @@ from lavax.backends.vulkan.emit.attention.workgroup_shape import (
     keeps_busy,
 )
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
 from lavax.passes.kernels.kernel import Kernel
@@ -82,19 +85,8 @@ def block_of_parts(node: Node, profile: DeviceProfile) -> int | None:
     return shape.rows if shape is not None and keeps_busy(shape, problem, profile) else None
 
 
-@dataclass(frozen=True)
-class FewQueries:
-    """When attention is computed by kernels over rows. Exercised by `python -m benchmarks models` (decoding)."""
-
-    queries: int = 4  # of a head, at most: each reads all keys for itself
-    keys: int = 32  # fewer take one kernel no time
-
-
-FEW_QUERIES = FewQueries()
-
-
 def suits_rows(node: Node, profile: DeviceProfile) -> bool:
     """Whether attention is best computed by kernels over rows: its queries are too few to fill a GPU."""
     query, key = node.operands[:2]
-    few = query.shape[-2] <= FEW_QUERIES.queries and key.shape[-2] >= FEW_QUERIES.keys
+    few = has_few_queries(query.shape[-2], key.shape[-2])
     return profile.kind == "gpu" and few and query.dtype == float32

@@ -30,7 +30,7 @@ _LEAST = literal(-3.4028234663852886e38, float32)
 _NAN = "uintBitsToFloat(0x7fc00000u)"
 
 
-class FewQueries:
+class FewQueriesEmitter:
     """The state of writing a kernel."""
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, shape: FewQueriesShape) -> None:

@@ -54,6 +54,11 @@ class FewQueriesShape:
         return -(-self.keys // self.together)
 
 
+def has_few_queries(queries: int, keys: int) -> bool:
+    """Whether a head's queries are too few to fill a GPU with a workgroup for some of them, and its keys are many."""
+    return queries <= FEW_QUERIES.queries and keys >= FEW_QUERIES.keys
+
+
 def parts_of_few_queries(node: Node, profile: DeviceProfile) -> int | None:
     """The equal parts that keys are taken in, a workgroup each; None if another form suits this attention."""
     problem, head = problem_of({node.op: node}), node.operands[0].shape[-1]
@@ -96,7 +101,7 @@ def _suits(node: Node, profile: DeviceProfile) -> bool:
     head = operands["query"].shape[-1]
     is_shared = head % VECTOR == 0 and _is_power_of_two(head // VECTOR) and head // VECTOR <= profile.subgroup_size
     is_alike = "value" not in operands or operands["value"].shape[-1] == head
-    return is_shared and is_alike and problem.queries <= FEW_QUERIES.queries and problem.keys >= FEW_QUERIES.keys
+    return is_shared and is_alike and has_few_queries(problem.queries, problem.keys)
 
 
 def _lanes(head: int, run: int) -> int:

@@ -25,7 +25,7 @@ from lavax.backends.vulkan.emit.attention.broadcast import BroadcastTiles
 from lavax.backends.vulkan.emit.attention.choose import AttentionSchedule, choose_schedule
 from lavax.backends.vulkan.emit.attention.cooperative import CooperativeTiles
 from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape
-from lavax.backends.vulkan.emit.attention.few_queries import FewQueries
+from lavax.backends.vulkan.emit.attention.few_queries import FewQueriesEmitter
 from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape
 from lavax.backends.vulkan.emit.attention.invocation import InvocationTiles
 from lavax.backends.vulkan.emit.attention.problem import nodes_of, problem_of, stages_of
@@ -253,5 +253,5 @@ def emit_attention(
     """The shader of attention, or of some of its derivatives over the same rows."""
     chosen = schedule or choose_schedule(profile, nodes_of(kernel))
     if isinstance(chosen, FewQueriesShape):
-        return FewQueries(kernel, profile, lifted, chosen).emit()
+        return FewQueriesEmitter(kernel, profile, lifted, chosen).emit()
     return AttentionEmitter(kernel, profile, lifted, chosen).emit()

@@ -129,7 +129,7 @@ def _position(statements: Statements, node: Node, operands: Sequence[Held]) -> H
     """Positions go with the extrema; of equals, the first one counts."""
     (held,) = operands
     axis, shape, dtype = node.attrs["axis"], list(node.operands[0].shape), node.operands[0].dtype
-    uses, kind = statements.body.uses, type_name(dtype, 1)
+    uses = statements.body.uses
     counted = np.arange(shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(shape))])
     places = Held(tuple(_integers(statements, np.broadcast_to(counted, shape))), int32, prod(shape))
     worst = MONOIDS["max" if node.op == "argmax" else "min"].identity(dtype)
@@ -143,7 +143,7 @@ def _position(statements: Statements, node: Node, operands: Sequence[Held]) -> H
         for a, b, i, j in zip(*(x.names for x in (*values, *positions)), strict=True):
             wins = f"({beats(node, b, a, uses)} || ({ties(node, b, a, uses)} && {j} < {i}))"
             second = statements.declare("bool", wins)
-            best.append(statements.select(second, b, a, dtype) if kind else a)
+            best.append(statements.select(second, b, a, dtype))
             at.append(statements.select(second, j, i, int32))
         size = prod(shape)
         held, places = Held(tuple(best), dtype, size), Held(tuple(at), int32, size)
