@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -72,6 +73,15 @@ def user_error(kind: type[_Error], message: str) -> _Error:
     """An error of that class whose message ends with the user's line, exactly once."""
     location = None if _LINE in message else user_location()
     return kind(message if location is None else f"{message}{_LINE}{location}")
+
+
+def warn_user(category: type[Warning], message: str) -> None:
+    """A warning at the nearest line outside lavax."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def without_line(error: Exception) -> str:

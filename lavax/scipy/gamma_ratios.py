@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from lavax.ir.types import float32, float64
-from lavax.numpy._core.application import real_function, together
+from lavax.numpy._core.application import real_function, real_numbers, together
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.elementwise.arithmetic import abs, add, multiply, negative, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal, logical_and, where
@@ -144,4 +144,5 @@ _rising.defjvps(_of_base, _of_step)
 def poch(z: ArrayLike, m: ArrayLike) -> Value:
     """gamma(z + m) / gamma(z), elementwise; 1 for m = 0. NaN where the gamma function of one has a pole."""
     (base, step), weak = together("poch", z, m, real=True)
+    real_numbers("poch", base)
     return with_weak(cast(_rising(*_wide(base, step)), base.type.dtype), weak)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lavax.nn import functional
 from lavax.nn.functional import logsumexp
-from lavax.numpy._core.application import as_floating, real_function, together
+from lavax.numpy._core.application import apply, as_floating, real_function, real_numbers, together
 from lavax.numpy._core.axes import Axis
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
@@ -75,7 +75,13 @@ i0e = real_function("bessel_i0e", "i0(x) exp(-|x|)", "i0e")
 i1 = real_function("bessel_i1", "The modified Bessel function of the first kind of order 1", "i1")
 i1e = real_function("bessel_i1e", "i1(x) exp(-|x|)", "i1e")
 ndtr = real_function("ndtr", "The probability that a normal variate is below `x`, exact where it is small too")
-ndtri = real_function("ndtri", "The inverse of `ndtr`: infinite at 0 and 1, NaN beyond")
+
+
+def ndtri(p: ArrayLike) -> Value:
+    """The inverse of `ndtr`, elementwise: infinite at 0 and 1, NaN beyond; integers count as floats."""
+    return apply("ndtri", p, name="ndtri", real=True)
+
+
 
 _ROOT_HALF = math.sqrt(0.5)
 # From here on Stirling's series is exact in float32.
@@ -129,7 +135,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Value:
 
 def entr(x: ArrayLike) -> Value:
     """-x log(x), elementwise: 0 at 0, with an infinite derivative, and -inf below."""
-    value = as_floating(x)
+    value = real_numbers("entr", x)
     is_zero, is_negative = equal(value, 0), less(value, 0)
     inside = where(logical_or(is_zero, is_negative), 1.0, value)
     corner = sqrt(where(is_zero, value, 1.0))
@@ -175,8 +181,11 @@ def _beta_of_two_large(s: Value, z: Value) -> Value:
     return add(add(powers, multiply(log(z), -0.5)), add(rests, 0.5 * math.log(2 * math.pi)))
 
 
-def log_ndtr(x: ArrayLike) -> Value:
-    """The logarithm of `ndtr(x)`, accurate even if that is 0 or 1 in float32."""
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Value:
+    """The logarithm of `ndtr(x)`, accurate even if that is 0 or 1 in float32.
+
+    There is no series: `series_order` is taken as JAX takes it, and changes nothing.
+    """
     value = as_floating(x)
     is_low, is_middle = less(value, -0.5), less_equal(abs(value), 0.5)
     lower = where(is_low, value, -1.0)

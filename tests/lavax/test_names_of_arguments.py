@@ -133,3 +133,93 @@ def test_covariances_without_an_inverse() -> None:
     draws = np.asarray(lx.random.multivariate_normal(key, centre, singular, (4000,), method="svd"))
     np.testing.assert_allclose(draws[:, 0], draws[:, 1], atol=1e-4)
     np.testing.assert_allclose(draws.std(0), 1, atol=0.05)
+
+
+def test_dtypes_of_positions() -> None:
+    assert lnp.argsort(X, dtype="uint8").dtype == np.uint8 and lnp.argsort(X).dtype == np.int32
+    assert lnp.ravel_multi_index(([1], [2]), (3, 4), dtype="int16").dtype == np.int16
+    assert lnp.iinfo(int_type="int8").max == 127
+
+
+def test_casting_follows_numpy() -> None:
+    for casting in ("no", "equiv", "safe", "same_kind", "unsafe"):
+        for one in ("int8", "uint32", "int32", "float16", "float32", "complex64"):
+            for other in ("bool", "int8", "int32", "float32", "float64", "complex64"):
+                assert lnp.can_cast(one, other, casting) == np.can_cast(one, other, casting), (one, other, casting)
+    assert lnp.can_cast("bfloat16", "float32") and not lnp.can_cast("float32", "bfloat16")
+    with pytest.raises(ValueError, match="can_cast: casting is one of"):
+        lnp.can_cast("int8", "int32", "safely")  # type: ignore[arg-type]
+
+
+def test_places_along_an_axis_by_mode() -> None:
+    base, places, new = np.zeros((2, 3), "f"), np.array([[-1, 5], [1, -9]]), np.array([[1, 2], [3, 4]], "f")
+    clipped = lnp.put_along_axis(base, places, new, 1, inplace=False, mode="clip")
+    assert np.array_equal(clipped, [[0, 0, 2], [4, 3, 0]])
+    for mode in ("drop", "fill"):
+        kept = lnp.put_along_axis(base, places, new, 1, inplace=False, mode=mode)  # type: ignore[arg-type]
+        assert np.array_equal(kept, [[0, 0, 1], [0, 3, 0]])
+    flat = lnp.put_along_axis(base, np.array([7, 0]), np.array([1, 2], "f"), None, inplace=False, mode="drop")
+    assert np.array_equal(flat, [[2, 0, 0], [0, 0, 0]])
+    with pytest.raises(ValueError, match="put_along_axis"):
+        lnp.put_along_axis(base, places, new, 1, inplace=False, mode="nearest")  # type: ignore[arg-type]
+
+
+def test_negative_positions_that_are_outside() -> None:
+    places = np.array([[-1, 0]], "int8")
+    assert np.array_equal(lnp.take_along_axis(X[:1], places, 1, wrap_negative_indices=True), X[:1, [-1, 0]])
+    filled = np.asarray(lnp.take_along_axis(X[:1], places, 1, "fill", 7.0, wrap_negative_indices=False))
+    assert np.array_equal(filled, [[7, X[0, 0]]])
+    assert np.array_equal(lnp.take_along_axis(X[:1], places, 1, "clip", wrap_negative_indices=False), X[:1, [0, 0]])
+
+
+def test_functions_of_trees_by_name() -> None:
+    tree = {"a": 1, "b": 2}
+    assert lx.tree.map(f=lambda x: x + 1, tree=tree) == lx.tree_util.tree_map(lambda x: x + 1, tree)
+    assert lx.tree.map_with_path(f=lambda path, x: x, tree=tree) == tree
+    assert lx.eval_shape(fun=lambda x: x * 2, x=X).shape == X.shape
+
+
+def test_late_arguments_by_place() -> None:
+    assert lnp.average(X, 0, None, False, True).shape == (1, 4)
+    assert lnp.count_nonzero(X, 0, True).shape == (1, 4)
+    assert np.allclose(lnp.unwrap(np.array([0, 5.0], "f"), None, -1, 4.0), np.unwrap([0, 5.0], period=4.0))
+    assert lnp.stack([X, X], 0, None, "float16").dtype == np.float16
+
+
+def test_several_arrays_with_more_axes() -> None:
+    for ours, theirs in (
+        (lnp.atleast_1d, np.atleast_1d), (lnp.atleast_2d, np.atleast_2d), (lnp.atleast_3d, np.atleast_3d)
+    ):  # fmt: skip
+        several = ours(np.float32(1), X[0], X)
+        assert [part.shape for part in several] == [part.shape for part in theirs(np.float32(1), X[0], X)]
+        assert ours(X[0]).shape == theirs(X[0]).shape
+
+
+def test_choices_outside() -> None:
+    rows = [X[0], X[1]]
+    with pytest.raises(IndexError, match="choose: there are 2 choices"):
+        lnp.choose(np.array([0, 2, 1, 0]), rows)
+    assert np.array_equal(lnp.choose(np.array([0, 3, 1, -2]), rows, mode="wrap"), [X[0, 0], X[1, 1], X[1, 2], X[0, 3]])
+    with pytest.raises(ValueError, match="choose: mode is"):
+        lnp.choose(np.array([0]), rows, mode="drop")  # type: ignore[arg-type]
+
+
+def test_sets_are_filled_up_with_their_smallest() -> None:
+    first, second = np.array([5, 3, 9, 2]), np.array([3, 9, 4])
+    assert np.array_equal(lnp.intersect1d(first, second, size=4), [3, 9, 3, 3])
+    assert np.array_equal(lnp.setxor1d(first, second, size=5), [2, 4, 5, 2, 2])
+    assert np.array_equal(lnp.setxor1d(first, second, size=4, fill_value=0), [2, 4, 5, 0])
+    assert np.array_equal(lnp.intersect1d(first, np.array([11]), size=2), [0, 0])
+
+
+def test_settings_of_checkpoint_by_name() -> None:
+    @lx.checkpoint
+    def plain(x: Any) -> Any:
+        return x * x
+
+    def powered(x: Any, *, kind: str) -> Any:
+        return x * x if kind == "square" else x * x * x
+
+    settled = lx.checkpoint(powered, static_argnames="kind")
+    assert float(lx.grad(lambda x: settled(x, kind="cube"))(2.0)) == 12
+    assert float(lx.grad(lambda x: settled(x, kind="square"))(2.0)) == float(lx.grad(plain)(2.0)) == 4

@@ -381,14 +381,14 @@ def _spread(prefix: Any, treedef: TreeDef, is_leaf: Callable[[Any], bool], found
         _spread(child, child_def, is_leaf, found, f"{path}.{name}" if path else name)
 
 
-def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """The tree of `function(leaf, *subtrees)` for each leaf of `tree`, with the subtrees of `rest` at the same path.
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """The tree of `f(leaf, *subtrees)` for each leaf of `tree`, with the subtrees of `rest` at the same path.
 
     Raises TreeMismatchError if one of `rest` does not begin with the structure of `tree`.
     """
     found, treedef = flatten(tree, is_leaf)
     columns = [flatten_up_to(treedef, other) for other in rest]
-    return unflatten(treedef, [function(*row) for row in zip(found, *columns, strict=True)])
+    return unflatten(treedef, [f(*row) for row in zip(found, *columns, strict=True)])
 
 
 def paths(treedef: TreeDef, prefix: str = "") -> list[str]:

@@ -46,7 +46,6 @@ def register_dataclass(
 def register_dataclass(*, static: Iterable[str] = ()) -> Callable[[_Class], _Class]: ...
 def register_dataclass(
     nodetype: Any = None,
-    /,
     data_fields: Iterable[str] | None = None,
     meta_fields: Iterable[str] | None = None,
     drop_fields: Iterable[str] = (),

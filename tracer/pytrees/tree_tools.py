@@ -67,20 +67,20 @@ def leaves_with_path(
 
 
 def map_with_path(
-    function: Callable[..., Any],
+    f: Callable[..., Any],
     tree: Any,
     *rest: Any,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """The tree of `function(path, leaf, *subtrees)` for each leaf of `tree`, with the subtrees of `rest` at that path.
+    """The tree of `f(path, leaf, *subtrees)` for each leaf of `tree`, with the subtrees of `rest` at that path.
 
     Paths are those of `flatten_with_path`. Raises TreeMismatchError if one of `rest` does not begin with the structure
     of `tree`.
     """
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [flatten_up_to(treedef, other) for other in rest]
-    return unflatten(treedef, [function(*pair, *row) for pair, *row in zip(pairs, *columns, strict=True)])
+    return unflatten(treedef, [f(*pair, *row) for pair, *row in zip(pairs, *columns, strict=True)])
 
 
 def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: Any) -> Any:

@@ -87,9 +87,9 @@ def typeof(x: Any) -> ShapeDtype:
     return ShapeDtype(kind.type.shape, kind.type.dtype.user)
 
 
-def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """The result of `function` with a ShapeDtype for each array; computes nothing and needs no device."""
-    result = _traced(function, args, kwargs, "eval_shape")
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of `fun` with a ShapeDtype for each array; computes nothing and needs no device."""
+    result = _traced(fun, args, kwargs, "eval_shape")
     return unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
 
 

@@ -62,12 +62,12 @@ def device_count(backend: str | None = None) -> int:
     return len(devices(backend))
 
 
-def process_index() -> int:
+def process_index(backend: str | None = None) -> int:
     """0: a program is one process on one machine."""
     return 0
 
 
-def process_count() -> int:
+def process_count(backend: str | None = None) -> int:
     """1: a program is one process on one machine."""
     return 1
 

@@ -64,13 +64,14 @@ def checkpoint(
     *,
     prevent_cse: bool = True,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
 ) -> Callable[..., Any]:
     """The same function; its gradient takes less memory and more work.
 
     `policy` names the values that are kept for the gradient besides the arguments: "nothing" (all are computed
     again; the default), "dots" (the results of matrix products are kept), "everything" (as without checkpoint).
-    `static_argnums` are settings, passed to the function as they are. `prevent_cse` is taken as JAX takes it, and
-    changes nothing. Raises ValueError for another policy.
+    `static_argnums` and `static_argnames` are settings, passed to the function as they are. `prevent_cse` is taken as
+    JAX takes it, and changes nothing. Raises ValueError for another policy.
     """
     keep = "nothing" if policy is None else policy
     if keep not in _POLICIES:
@@ -78,11 +79,15 @@ def checkpoint(
 
     require_function(fun, "checkpoint takes a function")
     chosen = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         if active_trace() is None or keep == "everything":
             return fun(*args, **kwargs)
+        settings = {name: kwargs.pop(name) for name in names if name in kwargs}
+        if settings:
+            return checkpoint(functools.partial(fun, **settings), keep, static_argnums=chosen)(*args, **kwargs)
         static = {number % len(args) for number in chosen}
         if static:
             others = [each for number, each in enumerate(args) if number not in static]

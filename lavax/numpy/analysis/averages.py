@@ -36,7 +36,6 @@ def average(
     axis: Axis = None,
     weights: ArrayLike | None = None,
     returned: bool = False,
-    *,
     keepdims: bool = False,
 ) -> Any:
     """The mean over `axis` (None: all axes), weighted by `weights`, of the shape of `a` or of its axes `axis` alone.

@@ -135,7 +135,7 @@ def _end(between: Value, steps: ArrayLike, axis: int, near: int, far: int) -> Va
 
 
 def unwrap(
-    p: ArrayLike, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
+    p: ArrayLike, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi
 ) -> Value:
     """`p` with jumps between neighbours along `axis` greater than `discont` (half the period) corrected by periods."""
     value = as_floating(p)

@@ -1,13 +1,13 @@
 """Arrays made from data, or filled with one number."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from lavax.ir.brain_floats import is_narrow
+from lavax.ir.location import user_error, warn_user
 from lavax.ir.types import DType, TensorType, float32, int32, uint32
 from lavax.numpy._core.application import apply
 from lavax.numpy._core.broadcasting import broadcast_to, fit
@@ -37,7 +37,8 @@ def asarray(
     `dtype` None keeps the dtype of the data, but 64-bit numbers become 32-bit ones unless `lavax.enable_x64` says
     otherwise, and a Python scalar stays weak. An array of that dtype is returned itself; with `copy` True the
     result has its own memory. `order` changes nothing: elements lie by rows. Raises ValueError if `copy` is False and a
-    copy is needed, as for all data that are not arrays, or for another `order` than "C", "A" and "K".
+    copy is needed, as for all data that are not arrays, or for another `order` than "C", "A" and "K". Python's
+    complex numbers as real ones are a TypeError; those of arrays lose their imaginary parts, with a ComplexWarning.
     """
     if order not in (None, "C", "A", "K"):
         raise ValueError(f"asarray: order must be 'C', 'A' or 'K', as elements lie by rows, got {order!r}")
@@ -48,7 +49,7 @@ def asarray(
     if not holds_values(a) and not isinstance(a, (bool, int, float, complex, np.generic)) and _skips_32_bits(a, held):
         return copied("asarray", a, lift(a, held), copy)
     operand = as_operand(a)
-    _tell_dropped_parts("asarray", operand.type.dtype, held)
+    _tell_dropped_parts("asarray", operand.type.dtype, held, a)
     return copied("asarray", a, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
 
 
@@ -98,16 +99,24 @@ def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -
     """
     require_device("astype", device)
     held = canonical_dtype(dtype)
-    _tell_dropped_parts("astype", as_operand(x).type.dtype, held)
+    _tell_dropped_parts("astype", as_operand(x).type.dtype, held, x)
     result = with_weak(cast(as_value(x), held), False)
     return own(result) if copy and result is x else result
 
 
-def _tell_dropped_parts(name: str, given: DType, held: DType) -> None:
-    """NumPy's warning where complex numbers become real; truth values are of both parts."""
+def _is_complex_in_python(x: Any) -> bool:
+    """Whether data are, or hold, Python's complex numbers, which NumPy does not make real ones of."""
+    if isinstance(x, (list, tuple)):
+        return any(_is_complex_in_python(each) for each in x)
+    return isinstance(x, complex) and not isinstance(x, np.generic)
+
+
+def _tell_dropped_parts(name: str, given: DType, held: DType, data: ArrayLike) -> None:
+    """NumPy's warning, or error, where complex numbers become real; truth values are of both parts."""
     if given.is_complex and held.kind not in ("complex", "bool"):
-        message = f"{name}: the imaginary parts are dropped; x.real says so"
-        warnings.warn(message, np.exceptions.ComplexWarning, 3)
+        if _is_complex_in_python(data):
+            raise user_error(TypeError, f"{name}: {data!r:.40} has imaginary parts, which {held.user_name} cannot hold")
+        warn_user(np.exceptions.ComplexWarning, f"{name}: the imaginary parts are dropped; x.real says so")
 
 
 def _filled(name: str, shape: Extents, value: Scalar, dtype: Any, device: Any) -> Value:
@@ -139,6 +148,7 @@ def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: An
     operand = as_operand(fill_value)
     held = operand.type.dtype if dtype is None else canonical_dtype(dtype)
     target = checked_shape("full", shape)
+    _tell_dropped_parts("full", operand.type.dtype, held, fill_value)
     if isinstance(operand, Splat):
         return with_weak(fit(operand, TensorType(target, held)), False)
     return with_weak(broadcast_to(cast(operand, held), target), False)

@@ -16,14 +16,15 @@ __all__ = ["from_dlpack"]
 _CPU = 1  # kDLCPU
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Value:
-    """An array with the numbers of `x`, which has `__dlpack__`: they are copied through host memory.
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Value:
+    """An array with the numbers of `external_array`, which has `__dlpack__`: they are copied through host memory.
 
     64-bit numbers become 32-bit ones unless `lavax.enable_x64` says otherwise. An array of lavax is returned itself if
-    `copy` is False. Raises DtypeError if `x` has no `__dlpack__`, BufferError if it cannot export to host memory, or if
+    `copy` is False. Raises DtypeError if it has no `__dlpack__`, BufferError if it cannot export to host memory, or if
     `copy` is False and it is not an array of lavax.
     """
     require_device("from_dlpack", device)
+    x = external_array
     if isinstance(x, Value):
         return x if copy is False else asarray(x, copy=True) if copy else own(x)
     if not hasattr(x, "__dlpack__"):

@@ -9,6 +9,7 @@ from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, join_along_new_axis
+from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.sequences import Arrays, parts_of
 from lavax.numpy.arrays.creation import astype
 from lavax.numpy.arrays.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
@@ -39,8 +40,9 @@ def concatenate(arrays: Arrays, axis: int | None = 0, dtype: Any = None) -> Valu
     return values[0] if len(values) == 1 else bind("concatenate", *values, axis=along)
 
 
-def stack(arrays: Arrays, axis: int = 0, *, dtype: Any = None) -> Value:
+def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: Any = None) -> Value:
     """`arrays` of one shape, stacked along a new axis, in `dtype` or their common one."""
+    refuse_out("stack", out)
     parts = _converted(parts_of("stack", arrays), dtype)
     first = as_value(parts[0]).type
     return join_along_new_axis("stack", parts, normal_axis("stack", axis, first, first.rank + 1))

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
 
 from lavax.ir.types import TensorType
 from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
@@ -151,20 +151,39 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Value:
     return reshaped(value, tuple(extent for d, extent in enumerate(value.shape) if d not in gone))
 
 
-def atleast_1d(x: ArrayLike) -> Value:
-    """`x`, with one axis if it has none."""
+def atleast_1d(*arys: ArrayLike) -> Any:
+    """An array with one axis if it has none; of several arrays a list of such."""
+    return _each_of(arys, _with_an_axis)
+
+
+def atleast_2d(*arys: ArrayLike) -> Any:
+    """An array with new axes in front to make two if it has fewer; of several arrays a list of such."""
+    return _each_of(arys, _with_two_axes)
+
+
+def atleast_3d(*arys: ArrayLike) -> Any:
+    """An array with new axes to make three if it has fewer: one axis comes in the middle, two in front.
+
+    Of several arrays a list of such.
+    """
+    return _each_of(arys, _with_three_axes)
+
+
+def _each_of(arrays: Sequence[ArrayLike], function: Callable[[ArrayLike], Value]) -> Any:
+    return function(arrays[0]) if len(arrays) == 1 else [function(array) for array in arrays]
+
+
+def _with_an_axis(x: ArrayLike) -> Value:
     value = as_value(x)
     return own(value) if value.ndim else reshaped(value, (1,))
 
 
-def atleast_2d(x: ArrayLike) -> Value:
-    """`x`, with new axes in front to make two if it has fewer."""
+def _with_two_axes(x: ArrayLike) -> Value:
     value = as_value(x)
     return reshaped(value, (1,) * (2 - value.ndim) + value.shape) if value.ndim < 2 else own(value)
 
 
-def atleast_3d(x: ArrayLike) -> Value:
-    """`x`, with new axes to make three if it has fewer: one axis comes in the middle, two in front."""
+def _with_three_axes(x: ArrayLike) -> Value:
     value = as_value(x)
     shapes = {0: (1, 1, 1), 1: (1, *value.shape, 1), 2: (*value.shape, 1)}
     return reshaped(value, shapes[value.ndim]) if value.ndim < 3 else own(value)

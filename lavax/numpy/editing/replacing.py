@@ -13,8 +13,8 @@ from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.movement import reshaped
-from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values, own
+from lavax.numpy._core.movement import cut, reshaped
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values, own, scalar_as
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.editing.editing import resize
@@ -22,7 +22,7 @@ from lavax.numpy.elementwise.arithmetic import subtract
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.rounding import remainder
 from lavax.numpy.indexing.advanced_indexing import as_index
-from lavax.numpy.indexing.index_modes import Mode
+from lavax.numpy.indexing.index_modes import Mode, check_mode, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.cumulative import cumsum
@@ -105,24 +105,42 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 
 def put_along_axis(
-    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: Mode = None,
 ) -> Value:
     """`arr` with `values` at the positions `indices` along `axis` (None: flattened).
 
     `indices` has the rank of `arr` and broadcasts at the other axes; `values` is broadcast to it. If a position is
-    named twice, the last value remains. Raises ValueError if `arr` cannot be written to, unless `inplace` is False, and
-    an IndexError for a known position outside; computed ones are dropped.
+    named twice, the last value remains. `mode` says what becomes of positions outside, as in `x.at[].set`: by default
+    a known one raises an IndexError, and computed ones are dropped. Raises ValueError if `arr` cannot be written to,
+    unless `inplace` is False, and for another mode.
     """
     _require_writable("put_along_axis", arr, inplace)
+    check_mode("put_along_axis", mode)
     value = as_value(arr)
     if axis is None:
-        replaced = reshaped(_put_along(ravel(value), ravel(indices), values, 0), value.shape)
+        replaced = reshaped(_put_along(ravel(value), ravel(indices), values, 0, mode), value.shape)
     else:
-        replaced = _put_along(value, indices, values, normal_axis("put_along_axis", axis, value.type))
+        replaced = _put_along(value, indices, values, normal_axis("put_along_axis", axis, value.type), mode)
     return _result(arr, replaced, inplace)
 
 
-def _put_along(value: Value, indices: ArrayLike, values: ArrayLike, along: int) -> Value:
+def _put_along(value: Value, indices: ArrayLike, values: ArrayLike, along: int, mode: Mode) -> Value:
+    key = (*[slice(None)] * along, indices)
+    if mode == "clip":
+        return _put_at_known(value, held_inside(key, value.type)[along], values, along)
+    if not leaves_out(mode):
+        return _put_at_known(value, indices, values, along)
+    widened, marked = with_margin(value, key, scalar_as(0, value.type.dtype))
+    return cut(_put_at_known(widened, marked[along], values, along), along, 0, value.shape[along])
+
+
+def _put_at_known(value: Value, indices: ArrayLike, values: ArrayLike, along: int) -> Value:
     positions = as_index(indices, along, value.shape[along], value.type).positions
     if positions.ndim != value.ndim:
         raise shape_error(f"put_along_axis: {positions.type} gives no positions along axis {along} of {value.type}")

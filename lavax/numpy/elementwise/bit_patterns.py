@@ -1,7 +1,7 @@
 """The bits of elements as those of another dtype, of any width."""
 from __future__ import annotations
 
-from lavax.ir.types import DTYPES, DType
+from lavax.ir.types import DTYPES, DType, bfloat16, float32, uint16, uint32
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import cast, join_along_new_axis
@@ -28,7 +28,24 @@ def reinterpreted(name: str, value: Value, dtype: DType) -> Value:
 
 
 def _of_one_width(value: Value, dtype: DType) -> Value:
-    return value if value.type.dtype == dtype else bind("bitcast", value, type=value.type.with_dtype(dtype))
+    held = value.type.dtype
+    if held == dtype:
+        return value
+    if held == bfloat16:
+        return _of_one_width(_upper_half(value), dtype)
+    if dtype == bfloat16:
+        return _with_upper_half(_of_one_width(value, uint16))
+    return bind("bitcast", value, type=value.type.with_dtype(dtype))
+
+
+def _upper_half(value: Value) -> Value:
+    """The bits of bfloat16, which are the upper half of those of the same float32."""
+    words = _of_one_width(cast(value, float32), uint32)
+    return cast(bitwise_right_shift(words, 16), uint16)
+
+
+def _with_upper_half(bits: Value) -> Value:
+    return cast(_of_one_width(bitwise_left_shift(cast(bits, uint32), 16), float32), bfloat16)
 
 
 def _of_parts(name: str, value: Value, dtype: DType) -> Value:

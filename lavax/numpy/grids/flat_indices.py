@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from lavax.ir.types import int32
+from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, index_error, shape_error
 from lavax.numpy._core.movement import rows
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
@@ -45,11 +46,13 @@ def ravel_multi_index(
     dims: Sequence[int],
     mode: Literal["raise", "wrap", "clip"] = "raise",
     order: Order = "C",
+    *,
+    dtype: Any = None,
 ) -> Value:
-    """The int32 positions in the flattened array of shape `dims` of the elements at `multi_index`, one array per axis.
+    """The positions in the flattened array of shape `dims` of the elements at `multi_index`, one array per axis.
 
-    For positions outside: `mode` "raise" raises an IndexError, which requires known numbers (ConcretizationError
-    inside `compile`); "wrap" wraps them around, "clip" clamps them to the range.
+    They are int32, or of `dtype`. For positions outside: `mode` "raise" raises an IndexError, which requires known
+    numbers (ConcretizationError inside `compile`); "wrap" wraps them around, "clip" clamps them to the range.
     """
     shape = as_shape(dims)
     strides = _strides("ravel_multi_index", shape, order)
@@ -68,7 +71,7 @@ def ravel_multi_index(
         else:
             places = clip(places, 0, extent - 1)
         total = add(total, multiply(places, stride))
-    return total
+    return total if dtype is None else cast(total, canonical_dtype(dtype))
 
 
 def _require_inside(places: Value, extent: int) -> None:

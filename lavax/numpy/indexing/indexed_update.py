@@ -1,13 +1,13 @@
 """New arrays that differ from old ones at some positions: `x.at[key].set(y)` and its relatives."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.location import warn_user
 from lavax.ir.monoids import BY_JOIN
 from lavax.ir.types import TensorType, bool_, complex128, float64, int32, int64
 from lavax.numpy._core.application import apply, as_truth
@@ -291,7 +291,7 @@ def _fitting(array: Value, values: ArrayLike, shape: tuple[int, ...]) -> Value:
         given = constant_of(given, TensorType((), own_dtype) if is_wide and has_it_all else given.type)
     if given.type.dtype.is_complex and array.type.dtype.kind not in ("complex", "bool"):
         message = f"at[]: the imaginary parts of the updates are dropped, because the array is {array.type}"
-        warnings.warn(message, np.exceptions.ComplexWarning, 5)
+        warn_user(np.exceptions.ComplexWarning, message)
     updates = cast(given, array.type.dtype)
     extra = updates.ndim - len(shape)
     if extra > 0 and updates.shape[:extra] == (1,) * extra:

@@ -4,10 +4,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.errors import index_error, shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, scalar_as
 from lavax.numpy._core.out_arguments import refuse_out
@@ -16,7 +18,8 @@ from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.elementwise import comparison
 from lavax.numpy.indexing.nonzero import USE_SIZE, nonzero, true_places
 from lavax.numpy.indexing.taking import take
-from lavax.tracer import constant
+from lavax.tracer import active_trace, constant
+from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
 __all__ = ["choose", "compress", "extract", "select", "where"]
@@ -93,15 +96,25 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 
 
 def choose(
-    a: ArrayLike, choices: Sequence[ArrayLike] | Value, out: None = None, mode: Literal["clip", "wrap"] = "clip"
+    a: ArrayLike,
+    choices: Sequence[ArrayLike] | Value,
+    out: None = None,
+    mode: Literal["raise", "clip", "wrap"] = "raise",
 ) -> Value:
-    """For each element of the integers `a` the element of the choice with that number; others are clamped or wrapped.
+    """For each element of the integers `a` the element of the choice with that number.
 
-    Raises ShapeError for no choices.
+    For other numbers: `mode` "raise" raises an IndexError outside of traces, where numbers are known, and clamps them
+    inside; "wrap" wraps them around, "clip" clamps them. Raises ShapeError for no choices, ValueError for another mode.
     """
     refuse_out("choose", out)
+    if mode not in ("raise", "clip", "wrap"):
+        raise ValueError(f"choose: mode is 'raise', 'clip' or 'wrap', got {mode!r}")
     rows = [as_value(choice) for choice in parts_of("choose", choices)]
     number = as_value(a)
+    if mode == "raise" and isinstance(number, Array) and active_trace() is None:
+        numbers = np.asarray(number)
+        if ((numbers < 0) | (numbers >= len(rows))).any():
+            raise index_error(f"choose: there are {len(rows)} choices, and a number is of none: see `mode`")
     if mode == "wrap":
         number = number % len(rows)
     result = rows[-1]

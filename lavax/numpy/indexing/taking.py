@@ -11,7 +11,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import transposed
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, holds_values
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast, holds_values
 from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import ravel, reshape
@@ -96,14 +96,16 @@ def take_along_axis(
     axis: int | None = -1,
     mode: Literal["clip", "fill", "promise_in_bounds"] | None = None,
     fill_value: Scalar | None = None,
+    *,
+    wrap_negative_indices: bool | None = None,
 ) -> Value:
     """For each position of `indices` the entry of `arr` there, but along `axis` at the position given by `indices`.
 
     `arr` and `indices` have one rank and broadcast at the other axes; `axis` None takes both flattened. Negative
-    positions count from the end. For positions outside: by default one that is a Python or NumPy number raises an
-    IndexError, and one in an array reads as with "fill"; with `mode` "clip" all are clamped; with "fill" they read
-    `fill_value` (None: NaN, the least signed integer, the greatest unsigned one, True); "promise_in_bounds": there are
-    none. Raises ValueError for another mode.
+    positions count from the end, unless `wrap_negative_indices` is False: then they are outside. For positions outside:
+    by default one that is a Python or NumPy number raises an IndexError, and one in an array reads as with "fill"; with
+    `mode` "clip" all are clamped; with "fill" they read `fill_value` (None: NaN, the least signed integer, the greatest
+    unsigned one, True); "promise_in_bounds": there are none. Raises ValueError for another mode.
     """
     if mode not in (None, "clip", "fill", "promise_in_bounds"):
         raise ValueError(
@@ -114,6 +116,9 @@ def take_along_axis(
         value, axis = ravel(value), 0
         indices = indices if np.ndim(indices) == 1 else ravel(indices)
     along = normal_axis("take_along_axis", axis, value.type)
+    if wrap_negative_indices is False:
+        counted = cast(as_value(indices), int32)
+        indices = where(less(counted, 0), 0 if mode == "clip" else value.shape[along], counted)
     if mode == "clip":
         indices = held_inside((*[slice(None)] * along, indices), value.type)[along]
     fills = mode == "fill" or (mode is None and holds_values(indices))

@@ -6,10 +6,13 @@ from math import prod
 from types import ModuleType
 from typing import Any
 
+from lavax.ir.types import uint8
+from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.devices import require_device
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
+from lavax.numpy._core.operands import cast
 from lavax.numpy.analysis import quantiles
 from lavax.numpy.arrays import complex_parts, creation, matrices, tiling
 from lavax.numpy.arrays.exchange import dlpack_device, to_dlpack
@@ -48,9 +51,14 @@ def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
 def _view(self: Value, dtype: Any) -> Value:
     """The bits of the elements as those of another dtype: of another width, the last axis grows or shrinks.
 
-    Raises DtypeError for truth values, ShapeError for a last axis that cannot be divided.
+    Truth values are bytes, 0 or 1, and bytes that are not 0 are true. Raises ShapeError for a last axis that cannot be
+    divided.
     """
     held = canonical_dtype(dtype)
+    if held.kind == "bool" and self.type.dtype.kind != "bool":
+        return as_truth(_view(self, "uint8"))
+    if self.type.dtype.kind == "bool" and held.kind != "bool":
+        self = cast(self, uint8)
     count = held.bits // self.type.dtype.bits
     if count > 1:
         if not self.ndim or self.shape[-1] % count:

@@ -224,7 +224,7 @@ def all(
 
 
 @one_program("axis", "keepdims")
-def count_nonzero(a: ArrayLike, axis: Axis = None, *, keepdims: bool = False) -> Value:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Value:
     """The number of elements over `axis` (None: all axes) that are not zero, as int32."""
     return sum(as_truth(a), axis, keepdims=keepdims)
 

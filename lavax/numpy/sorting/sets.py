@@ -12,6 +12,7 @@ from lavax.numpy._core.broadcasting import broadcast_to, common_dtype
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast
 from lavax.numpy._core.shapes_of_data import length_of
+from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.joining import concatenate
 from lavax.numpy.arrays.manipulation import moveaxis, ravel
 from lavax.numpy.elementwise.arithmetic import subtract
@@ -29,6 +30,7 @@ from lavax.numpy.indexing.nonzero import true_places
 from lavax.numpy.indexing.selecting import compress
 from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.reductions import any as any_over
+from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.numpy.sorting.searching import searchsorted
 from lavax.numpy.sorting.sorting import lexsort
 from lavax.tracer import bind, constant
@@ -185,13 +187,13 @@ def intersect1d(
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Scalar = 0,
+    fill_value: Scalar | None = None,
 ) -> Any:
     """The distinct elements that are in both arrays, in rising order.
 
-    `size` is the number of elements returned: the first ones, then `fill_value`. It is required inside `compile`, which
-    raises ConcretizationError without it. With `return_indices` also the int32 positions of their first occurrences in
-    either flattened array; filled up with its length.
+    `size` is the number of elements returned: the first ones, then `fill_value` (the smallest). It is required inside
+    `compile`, which raises ConcretizationError without it. With `return_indices` also the int32 positions of their
+    first occurrences in either flattened array; filled up with its length.
     """
     lines = [ravel(value) for value in common_dtype([ar1, ar2])]
     found = []
@@ -199,10 +201,19 @@ def intersect1d(
         ordered, order, is_new = _in_order(line)
         found.append((logical_and(is_new, isin(ordered, other)), ordered, order))
     kept, ordered, _ = found[0]
-    values = compress(kept, ordered, size=size, fill_value=fill_value)
+    values = _kept(kept, ordered, size, fill_value)
     if not return_indices:
         return values
     return values, *(compress(kept, order, size=size, fill_value=order.size) for kept, _, order in found)
+
+
+def _kept(kept: Value, ordered: Value, size: int | None, fill_value: Scalar | None) -> Value:
+    """The elements of a rising line that are kept, then `fill_value`, or else the first of them, or 0."""
+    found = compress(kept, ordered, size=size, fill_value=0 if fill_value is None else fill_value)
+    if size is None or fill_value is not None or not found.size:
+        return found
+    count = sum_over(cast(kept, int32))
+    return where(less(iota(found.type.with_dtype(int32), 0), count), found, found[0])
 
 
 def setdiff1d(
@@ -214,7 +225,12 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Scalar | None = None,
 ) -> Value:
     """The distinct elements that are in exactly one of the arrays, in rising order. `size` as in `intersect1d`.
 
@@ -225,7 +241,7 @@ def setxor1d(
     if ordered.size and ordered.type.dtype.is_inexact:  # among equal elements those of `ar1` come first
         is_new = logical_or(is_new, logical_and(isnan(ordered), _changes(less(order, first.size), False)))
     is_in_both = logical_and(isin(ordered, first), isin(ordered, second))
-    return compress(logical_and(is_new, logical_not(is_in_both)), ordered, size=size, fill_value=fill_value)
+    return _kept(logical_and(is_new, logical_not(is_in_both)), ordered, size, fill_value)
 
 
 def isin(

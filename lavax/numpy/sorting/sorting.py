@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lavax.ir.types import complex64
 from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
@@ -70,14 +71,16 @@ def argsort(
     order: None = None,
     descending: bool = False,
     stable: bool = True,
+    dtype: Any = None,
 ) -> Value:
-    """The int32 positions along `axis` (None: in the flattened array) that put `a` in rising order, NaN last.
+    """The positions along `axis` (None: in the flattened array) that put `a` in rising order, NaN last, as int32.
 
     With `descending` in falling order, NaN first. Equal elements keep their order, whatever `stable` is; `kind` and
-    `order` change nothing.
+    `order` change nothing. `dtype` is another dtype of the positions.
     """
     value, along = _line("argsort", a, axis)
-    return falling_order(value, along) if descending else bind("sort_order", value, axis=along)
+    places = falling_order(value, along) if descending else bind("sort_order", value, axis=along)
+    return places if dtype is None else cast(places, canonical_dtype(dtype))
 
 
 def lexsort(keys: Sequence[ArrayLike] | Value, axis: int = -1) -> Value:

@@ -1,17 +1,20 @@
 """Casting, promotion and kinds of dtypes."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import Operand, as_operand, splat
-from lavax.numpy._core.promotion import PROMOTION, promote
+from lavax.numpy._core.promotion import promote
 from lavax.tracer.values.value import Value
 
 __all__ = ["can_cast", "isdtype", "promote_types", "result_type"]
+
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+_CASTINGS: tuple[Casting, ...] = get_args(Casting)
 
 # The kinds of the array API standard, by the letters of NumPy's kinds.
 _KINDS: dict[str, str] = {
@@ -25,11 +28,17 @@ _KINDS: dict[str, str] = {
 }
 
 
-def can_cast(from_: Any, to: Any) -> bool:
-    """Whether promotion leads from one dtype (or the dtype of an array) to the other."""
+def can_cast(from_: Any, to: Any, casting: Casting = "safe") -> bool:
+    """Whether one dtype (or the dtype of an array) may become the other, by the rules that NumPy calls `casting`.
+
+    "safe" keeps every number, "same_kind" may round but not leave the kind, "unsafe" allows all, "no" and "equiv" no
+    change. Raises ValueError for another rule.
+    """
+    if casting not in _CASTINGS:
+        raise ValueError(f"can_cast: casting is one of {', '.join(_CASTINGS)}, got {casting!r}")
     source = from_.type.dtype if isinstance(from_, Value) else canonical_dtype(from_)
     target = canonical_dtype(to)
-    return PROMOTION.get((source, target)) == target
+    return source == target or bool(np.can_cast(source.user, target.user, casting))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

@@ -71,9 +71,9 @@ def _python_number(limit: Any) -> int | float:
     return int(limit) if isinstance(limit, (int, np.integer)) else float(limit)
 
 
-def iinfo(dtype: Any) -> np.iinfo:
+def iinfo(int_type: Any) -> np.iinfo:
     """The limits of an integer dtype. Raises DtypeError for others."""
-    held = _dtype_of(dtype)
+    held = _dtype_of(int_type)
     if not held.is_integer:
         raise dtype_error(f"iinfo: {held} is not an integer dtype")
     return np.iinfo(held.numpy)

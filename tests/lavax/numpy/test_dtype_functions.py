@@ -34,7 +34,7 @@ def expected_promotion(first: str, second: str) -> np.dtype[Any]:
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(NAMES, NAMES)))
 def test_promotion_is_the_same_for_dtypes_arrays_and_sums(first: str, second: str) -> None:
     expected = expected_promotion(first, second)
-    assert lnp.can_cast(first, second) == (expected == np.dtype(second))
+    assert lnp.can_cast(first, second) == np.can_cast(first, second)
     if expected.itemsize == 8 and 8 not in (np.dtype(first).itemsize, np.dtype(second).itemsize):
         expected = np.dtype(np.int32)  # 64 bits are not enabled
     x, y = lnp.zeros(2, dtype=first), lnp.zeros(2, dtype=second)

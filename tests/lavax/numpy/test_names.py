@@ -179,8 +179,22 @@ def test_methods_of_arrays() -> None:
     np.testing.assert_array_equal(np.asarray(lnp.asarray([1, 0]).choose([x[0, :2], x[1, :2]])), [3, 1])
     assert x[0].argpartition(1).shape == (3,)
     np.testing.assert_array_equal(np.asarray(x.view(np.int16)), X.view(np.int16))
-    with pytest.raises(DtypeError, match=r"view: truth values have no bits to read, got f32\[2,3\] and bool"):
-        x.view(bool)
+    np.testing.assert_array_equal(np.asarray(x.view(bool)), X.view(np.uint8) != 0)
+    truth = np.array([True, False, True, False])
+    for dtype in ("uint8", "int8", "int16", "int32"):
+        np.testing.assert_array_equal(np.asarray(lnp.asarray(truth).view(dtype)), truth.view(dtype))
+
+
+def test_bits_of_brain_floats() -> None:
+    import ml_dtypes
+
+    narrow = np.array([1, -2.5, 0, -0.0, np.inf, np.nan, 1e-40, 3e38], ml_dtypes.bfloat16)
+    x = lnp.asarray(narrow)
+    for dtype in ("int16", "uint16", "uint8", "uint32", "float32", "float16"):
+        np.testing.assert_array_equal(np.asarray(x.view(dtype)).view("uint8"), narrow.view("uint8"))
+    bits = narrow.view("uint16")
+    assert np.asarray(lnp.asarray(bits).view("bfloat16")).tobytes() == narrow.tobytes()
+    assert np.asarray(lnp.asarray(narrow.view("uint8")).view("bfloat16")).tobytes() == narrow.tobytes()
 
 
 def test_options_that_numpy_has() -> None:

@@ -209,9 +209,17 @@ def test_views_of_the_parts() -> None:
 
 @pytest.mark.usefixtures("reference_backend")
 def test_a_dropped_imaginary_part_is_told() -> None:
-    for given in (Z, lnp.asarray(Z), Z.tolist()):
-        with pytest.warns(np.exceptions.ComplexWarning, match="asarray: the imaginary parts are dropped"):
-            np.testing.assert_array_equal(np.asarray(lnp.asarray(given, "float32")), Z.real)
+    for given in (Z, lnp.asarray(Z)):
+        with pytest.warns(np.exceptions.ComplexWarning, match="asarray: the imaginary parts are dropped") as told:
+            np.testing.assert_array_equal(np.asarray(lnp.array(given, "float32")), Z.real)
+        assert told[0].filename == __file__
+    with pytest.warns(np.exceptions.ComplexWarning, match="full: the imaginary parts are dropped"):
+        assert lnp.full(2, lnp.asarray(1 + 2j), "float32").tolist() == [1, 1]
+    for given in (Z.tolist(), 1 + 2j, [1, 2j]):
+        with pytest.raises(TypeError, match=r"asarray: .* has imaginary parts, which int8 cannot hold"):
+            lnp.array(given, "int8")
+    with pytest.raises(TypeError, match="full: 2j has imaginary parts"):
+        lnp.full_like(lnp.ones(2), 2j)
     with pytest.warns(np.exceptions.ComplexWarning, match="imaginary parts are dropped"):
         np.testing.assert_array_equal(np.asarray(lnp.asarray(Z).astype("float32")), Z.real)
 
