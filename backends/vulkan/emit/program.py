@@ -9,6 +9,7 @@ import numpy as np
 
 from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, emit_contract_in_loop, schedule_of
+from lavax.backends.vulkan.emit.eager import has_shaders_of_its_own, is_flat
 from lavax.backends.vulkan.emit.guarded_dispatches import COUNTS_BYTES, counted
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop, emit_lane_loop_in_loop
 from lavax.backends.vulkan.emit.loop.registers.kernel import emit_register_loop, emit_register_loop_in_loop
@@ -116,7 +117,8 @@ class _Emission:
         choice: Choice,
         written: Callable[[Dispatch], None],
     ) -> None:
-        self.program, self.profile, self.lifted, self.choice = program, profile, lifted, choice
+        self.program, self.profile, self.choice, self.eager = program, profile, choice, lifted
+        self.lifted = lifted and not has_shaders_of_its_own(program, profile)
         self._written = written
         self._launches: dict[Hashable, Launch] = {}
         self._works: dict[Hashable, Work] = {}
@@ -325,6 +327,9 @@ class _Emission:
         ]
         if not (self.profile.float64 and self.profile.int64):
             refuse_missing(step, self.profile)
+        if self.eager and is_flat(step, self.profile):
+            yield from self._merged(step, parts)
+            return
         if len(parts) > 1 and not moves(step, self.program.views):
             if is_merged(step):
                 yield from self._merged(step, parts)
@@ -442,7 +447,8 @@ class _Emission:
         apart = [part for part, is_suited in enumerate(suited) if is_suited]
         others = [part for part, is_suited in enumerate(suited) if not is_suited]
         together = [parts[part] for part in others]
-        launches = emit_flat_maps([parts[part][0] for part in apart], self.profile) if apart else []
+        flat = [parts[part][0] for part in apart]
+        launches = emit_flat_maps(flat, self.profile, self.eager) if flat else []
         for number, (launch, part) in enumerate(zip(launches, apart, strict=True)):
             places = parts[part][1]
             slots = (*(place.slot for place in places), *map(self._position, places))

@@ -62,17 +62,17 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     iterations = loop_iterations(vectors) if is_looping else 1
     with open_turns(body, vectors, local, iterations):
         element = variable("i", vectors)
-        _compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)
+        compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)
     if rest:
         with body.block(f"if ({WORKGROUP} == 0 && gl_LocalInvocationID.x < {rest})", frozenset(("last",))):
             body.line("int last = int(gl_LocalInvocationID.x);")
-            _compute(body, kernel, add(variable("last", rest), count - rest), outputs)
+            compute(body, kernel, add(variable("last", rest), count - rest), outputs)
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
     groups = grid(-(-vectors // (local * iterations)))
     return Launch(assemble(text), tuple(body.parameters.words), groups, text=text)
 
 
-def _compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, str]) -> None:
+def compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, str]) -> None:
     """Computes and writes the results at an element, or at four."""
     values = at_row(element, kernel)
     coordinates = {output: placed(kernel.coordinates[output], values) for output in kernel.graph.outputs}
@@ -81,11 +81,10 @@ def _compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, 
         body.store(output, coordinates[output], result, outputs[output])
 
 
-def loop_iterations(vectors: int, divisor: int = 1) -> int:
-    """How many vectors an invocation has on a CPU driver: as many as leave enough invocations, and if a divisor is
-    given divide the whole with it."""
+def loop_iterations(vectors: int) -> int:
+    """How many vectors an invocation has on a CPU driver: as many as leave enough invocations."""
     for iterations in VECTOR_LOOP.iterations:
-        if vectors // iterations >= VECTOR_LOOP.busy and (divisor == 1 or vectors % (iterations * divisor) == 0):
+        if vectors // iterations >= VECTOR_LOOP.busy:
             return iterations
     return 1
 

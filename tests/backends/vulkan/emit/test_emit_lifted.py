@@ -154,3 +154,35 @@ def test_an_eager_product_of_another_large_shape_compiles_nothing() -> None:
         np.testing.assert_allclose(np.asarray(found), left @ right, rtol=0, atol=1e-4)
         compiled.append(lx.profiler.counters()["pipelines"])
     assert compiled[0] == compiled[1]
+
+
+def _sum_of(n: int, m: int) -> str:
+    return f"graph (x: f32[{n},{m}], y: f32[{n},{m}]) {{\n  %0 = add(x, y) : f32[{n},{m}]\n  return %0\n}}"
+
+
+def test_long_maps_of_every_length_share_a_shader_that_reads_texels() -> None:
+    shapes = (10, 10), (64, 65), (333, 77), (512, 512)
+    small, *others = (dispatch_of(_sum_of(*shape), PROFILES["cpu"], eager=True) for shape in shapes)
+    assert "texelFetch" not in small.shader.source
+    assert "texelFetch" in others[0].shader.source
+    assert len({dispatch.shader for dispatch in others}) == 1
+    gpu = [dispatch_of(_sum_of(*shape), PROFILES["gpu"], eager=True) for shape in ((10, 10), (512, 512))]
+    assert gpu[0].shader == gpu[1].shader
+
+
+def test_other_work_over_large_arrays_has_a_shader_of_its_own_on_cpu_drivers() -> None:
+    for device, own in (("cpu", True), ("gpu", False)):
+        small, large = (
+            dispatch_of(_broadcast_multiply(*shape), PROFILES[device], eager=True) for shape in ((64, 100), (512, 1000))
+        )
+        assert (small.shader != large.shader) is own
+        assert ("texelFetch" in large.shader.source) is own
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "uint16", "int32", "bool"])
+@pytest.mark.parametrize("length", [4096, 4099, 70_001])
+def test_long_eager_maps(dtype: str, length: int) -> None:
+    values = np.random.default_rng(length).integers(0, 2 if dtype == "bool" else 9, (2, length))
+    x, y = (lnp.asarray(row, dtype) for row in values)
+    found = np.asarray(lnp.where(x < y, x, y).astype("int32"))
+    np.testing.assert_array_equal(found, values.min(axis=0))

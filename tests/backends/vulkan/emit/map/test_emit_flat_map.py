@@ -17,9 +17,9 @@ SHADER = """
         int w0 = int(table.address[words[2]]);
         int w1 = int(table.address[words[3]]);
         int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
-        if (group >= int(words[5])) return;
-        for (int turn = 0; turn < int(words[4]); ++turn) {
-            int i = (group * int(words[4]) + turn) * 8 + int(gl_LocalInvocationID.x);
+        int first = group * int(words[5]) * 8 + int(gl_LocalInvocationID.x);
+        for (int turn = 0; turn < int(words[5]) && first + 8 * turn < int(words[4]); ++turn) {
+            int i = first + 8 * turn;
             vec4 v1 = uintBitsToFloat(texelFetch(vectors0, w0 + i));
             vec4 v2 = (-v1);
             stores1.data[w1 + i] = floatBitsToUint(v2);
@@ -44,16 +44,23 @@ def test_long_parts_share_a_shader_that_is_given_how_long_they_are() -> None:
     first, second = _plan((8192,), (512, 96)).dispatches
     assert_shader(first, SHADER)
     assert first.shader == second.shader
-    assert (first.words, first.groups) == ((2, 128), (128, 1, 1))
-    assert (second.words, second.groups) == ((8, 192), (192, 1, 1))
+    assert (first.words, first.groups) == ((2048, 2), (128, 1, 1))
+    assert (second.words, second.groups) == ((12288, 8), (192, 1, 1))
     assert (first.barrier, second.barrier) == (False, False)
 
 
-def test_short_parts_and_those_that_workgroups_do_not_divide_are_merged() -> None:
+def test_short_parts_are_merged() -> None:
     plan = _plan((8192,), (40,), (4100,), (3, 5))
-    alone, merged = plan.dispatches
-    assert len(alone.slots) == 4 and len(merged.slots) == 1
-    assert sorted(np.frombuffer(plan.constants[0], np.uint32)[-12:].reshape(3, 4)[:, 1]) == [15, 40, 4100]
+    first, second, merged = plan.dispatches
+    assert first.shader == second.shader and len(first.slots) == 4 and len(merged.slots) == 1
+    assert sorted(np.frombuffer(plan.constants[0], np.uint32)[-8:].reshape(2, 4)[:, 1]) == [15, 40]
+
+
+def test_elements_behind_the_last_vector_are_computed_by_the_first_workgroup() -> None:
+    first, second = _plan((8192,), (4099,)).dispatches
+    assert first.shader == second.shader
+    assert "if (group == 0 && int(gl_LocalInvocationID.x) < int(words[6]))" in first.shader.source
+    assert (first.words, second.words) == ((2048, 2, 0), (1024, 1, 3))
 
 
 def test_where_nothing_is_seen_in_windows_all_are_merged() -> None:
@@ -61,7 +68,10 @@ def test_where_nothing_is_seen_in_windows_all_are_merged() -> None:
     assert len(dispatch.slots) == 1
 
 
-@pytest.mark.parametrize("shapes", [((4096,), (8192,), (7,)), ((64, 65), (4096,)), ((512, 96), (8192,), (1 << 16,))])
+@pytest.mark.parametrize(
+    "shapes",
+    [((4096,), (8192,), (7,)), ((64, 65), (4096,)), ((512, 96), (8192,), (1 << 16,)), ((4101,), (3, 5555))],
+)
 def test_results(shapes: tuple[tuple[int, ...], ...]) -> None:
     arrays = [np.random.default_rng(number).standard_normal(shape, np.float32) for number, shape in enumerate(shapes)]
     found = run(ir.parse(_negations(*shapes)), arrays)

@@ -1,0 +1,42 @@
+"""Which shaders eager programs get.
+
+Those for every shape read and write by address, in a loop over the lanes on CPU drivers. There a flat map of any length
+shares a shader that reads through descriptors, and programs over large arrays have shaders of their own, as compiled
+ones do.
+"""
+
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.map.flat_map import suits_descriptors
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.schedule.merge import merge_key
+
+
+@dataclass(frozen=True)
+class EagerShaders:
+    """Exercised by `python -m benchmarks eager`."""
+
+    # From so many elements on, a shader of a program's own takes as long to compile as it saves in 10 to 50 calls.
+    own: int = 1 << 16
+
+
+EAGER_SHADERS = EagerShaders()
+
+
+def has_shaders_of_its_own(program: KernelProgram, profile: DeviceProfile) -> bool:
+    """Whether an eager program's shaders are for its shapes alone."""
+    if not profile.descriptor_range_bytes:
+        return False
+    kernels = (kernel for step in steps_of(program.steps) for kernel in step.kernels)
+    arrays = (node for kernel in kernels for node in (*kernel.graph.inputs, *kernel.graph.outputs))
+    return max((node.type.size for node in arrays), default=0) >= EAGER_SHADERS.own
+
+
+def is_flat(step: KernelStep, profile: DeviceProfile) -> bool:
+    """Whether a step is a flat map alone, whose shader serves any length."""
+    (kernel, *others) = step.kernels
+    return not others and merge_key(kernel) is not None and suits_descriptors(kernel, profile)
