@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from lavax.ir.location import named
 from lavax.ir.types import bool_
@@ -18,6 +19,7 @@ from lavax.tracer.values.value import Value
 _OF_TRUTH_VALUES = {"add": "or", "multiply": "and"}
 
 _WORD_BYTES = 4
+_LARGE = 1 << 12  # elements that operands of other shapes have, multiplied
 
 
 def together(name: str, *arguments: ArrayLike | Splat, real: bool = False) -> tuple[list[Value], bool]:
@@ -42,7 +44,7 @@ def apply(op: str, *arguments: ArrayLike | Splat, name: str = "", real: bool = F
     `name` is what errors call it, `op` by default. With `real`, integers and truth values are first converted to
     floats. The result is weak if all arguments are and the operation keeps the dtype.
     """
-    if _widens(arguments, real):
+    if _widens(arguments, real) or _repeats(arguments):
         return _as_one_program(op, name or op, real, False, *arguments)
     return applied(op, *together(name or op, *arguments, real=real))
 
@@ -63,7 +65,7 @@ def _as_one_program(
     y: ArrayLike | Splat | None = None,
     z: ArrayLike | Splat | None = None,
 ) -> Value:
-    """An elementwise operation that reads narrow arrays as they are: none of them is stored in more bits first."""
+    """An elementwise operation that reads arrays as they are: none is stored in more bits, or repeated, first."""
     arguments = [argument for argument in (x, y, z) if argument is not None]
     if joins:
         return _joined(op, *arguments)  # type: ignore[arg-type]
@@ -77,6 +79,12 @@ def _widens(arguments: Sequence[ArrayLike | Splat], real: bool) -> bool:
         return False
     dtype, _ = promote([as_operand(argument) for argument in arguments])
     return (floating(dtype) if real else dtype).storage.itemsize > min(sizes)
+
+
+def _repeats(arguments: Sequence[ArrayLike | Splat]) -> bool:
+    """Whether arrays outside a trace are repeated along large ones; small ones take no longer one after the other."""
+    shapes = [given.type.shape for given in arguments if type(given) is Array and given.splat is None]
+    return len(shapes) == len(arguments) == 2 and shapes[0] != shapes[1] and prod(shapes[0] + shapes[1]) >= _LARGE
 
 
 def applied(op: str, values: Sequence[Value], weak: bool) -> Value:
@@ -119,7 +127,7 @@ def binary_function(op: str, meaning: str) -> Callable[[ArrayLike, ArrayLike], V
     """The array function of one operation on two operands in their common dtype, under the operation's name."""
 
     def function(x: ArrayLike, y: ArrayLike) -> Value:
-        if _widens((x, y), real=False):
+        if _widens((x, y), real=False) or _repeats((x, y)):
             return _as_one_program(op, op, False, True, x, y)
         return _joined(op, x, y)
 

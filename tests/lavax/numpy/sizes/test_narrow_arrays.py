@@ -53,6 +53,15 @@ def _peak(function: Callable[[Any], Any], x: Any, monkeypatch: pytest.MonkeyPatc
     return pool.use().peak - before
 
 
+@pytest.mark.parametrize("shape", [(SIDE,), (SIDE, 1), ()])
+def test_an_array_that_is_repeated_along_a_large_one_is_not_stored_repeated(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = (lnp.asarray(np.random.default_rng(0).normal(size=of), "float32") for of in ((SIDE, SIDE), shape))
+    np.testing.assert_array_equal(np.asarray(x - y), np.asarray(x) - np.asarray(y))
+    assert _peak(lambda x: x - y, x, monkeypatch) <= 4 * SIDE * SIDE + SMALL
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["int8", "float16"])
 def test_memory_of_one_call(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
