@@ -38,6 +38,7 @@ from lavax.backends.vulkan.emit.table_names import (
     rest_of,
     rest_of_loop,
 )
+from lavax.backends.vulkan.emit.written_first import written_first
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -141,8 +142,11 @@ class _Emission:
         self.slots = {name: slot for slot, name in enumerate([*names, *self.temporaries, *self.flags])}
         self._around: str | None = None  # the flag of the branch or turn that commands are in
         self._positions: dict[int, int] = {}  # by the slot of an array read by descriptor: the slot of its position
+        self._begun: dict[KernelStep, Sequence[Dispatch]] = {}  # of the steps that were written first
 
     def plan(self) -> Plan:
+        for step in written_first(steps_of(self.program.steps), self.profile):
+            self._begun[step] = self._of_step(step)
         commands = self._commands(self.program.steps)
         sizes, offsets = self.program.sizes, self.program.offsets
         return Plan(
@@ -196,10 +200,7 @@ class _Emission:
         for command in commands:
             match command:
                 case KernelStep():
-                    for dispatch in self._dispatches(command):
-                        if 0 not in dispatch.groups:
-                            self._written(dispatch)
-                        found.append(dispatch)
+                    found += self._begun.pop(command, ()) or self._of_step(command)
                 case Guard():
                     guards[command.flag] = command
                 case Guarded():
@@ -319,6 +320,13 @@ class _Emission:
         return [Dispatch(shader, slots, words, (1, 1, 1), True, guard.name), *those]
 
     # -- steps ------------------------------------------------------------------------------------------------------
+
+    def _of_step(self, step: KernelStep) -> list[Dispatch]:
+        found = list(self._dispatches(step))
+        for dispatch in found:
+            if 0 not in dispatch.groups:
+                self._written(dispatch)
+        return found
 
     def _dispatches(self, step: KernelStep) -> Iterator[Dispatch]:
         parts = [
