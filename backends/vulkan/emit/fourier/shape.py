@@ -16,11 +16,17 @@ class WorkgroupLimits:
     radix: int = 16  # of an invocation, if the primes allow it
     together: int = 16  # lines that are neighbours in memory, whose complex64 numbers fill a cache line
     least_together: int = 8
-    gap: int = 16  # numbers of shared memory after which one is left out, so that strides meet all banks
+    apart: bool = False  # whether parts are exchanged one after the other where both of all lines do not fit
+    doublings: int = 1  # of a frequency whose root is computed, to the next such one
 
 
 WORKGROUP_LIMITS = WorkgroupLimits()
 _SINGLE_BYTES = 8  # of a complex64 number
+_BANK_BYTES, _WORD_BYTES = 128, 4  # of all banks of shared memory, and of one
+# Numbers of shared memory after which one is left out, so that strides meet all banks: of these as many as neighbours
+# write next to each other, otherwise the second.
+_GAPS = (8, 16, 32)
+_GAP = 16
 
 
 @dataclass(frozen=True)
@@ -30,11 +36,9 @@ class WorkgroupShape:
     radices: tuple[int, ...]
     members: int
     together: int
+    apart: bool  # whether real and imaginary parts are exchanged one after the other
+    gap: int  # numbers of shared memory after which one is left out
     row: int  # numbers of shared memory from one line to the next
-
-    @property
-    def gap(self) -> int:
-        return WORKGROUP_LIMITS.gap
 
     @property
     def invocations(self) -> int:
@@ -53,23 +57,42 @@ def least_together(part: DType) -> int:
 
 def longest_line(profile: DeviceProfile, part: DType, together: int) -> int:
     """The most points of as many lines that shared memory holds."""
-    numbers = profile.shared_memory_bytes // (number_bytes(part) * together)
-    gap = WORKGROUP_LIMITS.gap
-    return max((numbers - gap) * gap // (gap + 1), 1)
+    return _longest(profile, number_bytes(part) // (2 if WORKGROUP_LIMITS.apart else 1), together)
+
+
+def _longest(profile: DeviceProfile, size: int, together: int) -> int:
+    """The same, if a number takes so many bytes there."""
+    numbers, gap = profile.shared_memory_bytes // (size * together), _least_gap(size)
+    return max((numbers - _banks(size)) * gap // (gap + 1), 1)
 
 
 def shape_of(points: int, lines: int, across: bool, part: DType, profile: DeviceProfile) -> WorkgroupShape:
     """The shape for so many lines; `across` if neighbours in memory belong to different lines."""
+    limits = WORKGROUP_LIMITS
     primes = prime_factors(points)
-    radices = balanced(primes, max([WORKGROUP_LIMITS.radix, *primes]))
-    most = min(WORKGROUP_LIMITS.most_invocations, profile.max_workgroup_invocations)
-    members = min(points // radices[0], WORKGROUP_LIMITS.invocations, most)
-    neighbours = WORKGROUP_LIMITS.together * _SINGLE_BYTES // number_bytes(part)
-    wanted = neighbours if across else WORKGROUP_LIMITS.invocations // members
-    together = max(min(wanted, lines, most // members), 1)
-    while together > 1 and points > longest_line(profile, part, together):
-        together -= 1
-    gap = WORKGROUP_LIMITS.gap
+    radices = balanced(primes, max([limits.radix, *primes]))
+    most = min(limits.most_invocations, profile.max_workgroup_invocations)
+    members = min(points // radices[0], limits.invocations, most)
+    neighbours = limits.together * _SINGLE_BYTES // number_bytes(part)
+    wanted = max(min(neighbours if across else limits.invocations // members, lines, most), 1)
+    members = -(-members // -(-members * wanted // most))
+    size, apart = number_bytes(part), False
+    if limits.apart and points > _longest(profile, size, wanted):
+        size, apart = size // 2, True
+    while wanted > 1 and points > _longest(profile, size, wanted):
+        wanted -= 1
+    # Whole parts of cache lines, if some lines are left for other workgroups.
+    together = 1 << wanted.bit_length() - 1 if across and wanted < lines else wanted
+    gap = max(radices[0] if radices[0] in _GAPS else _GAP, _least_gap(size))
     row = points + points // gap
-    row += (max(gap // together, 1) - row) % gap  # so that neighbouring lines meet different banks
-    return WorkgroupShape(tuple(radices), members, together, row)
+    row += (max(_banks(size) // together, 1) - row) % _banks(size)  # so that neighbouring lines meet different banks
+    return WorkgroupShape(tuple(radices), members, together, apart, gap, row)
+
+
+def _banks(size: int) -> int:
+    """How many numbers of that size the banks of shared memory hold side by side."""
+    return max(_BANK_BYTES // size, 1)
+
+
+def _least_gap(size: int) -> int:
+    return _GAPS[0] if size == _WORD_BYTES else _GAP

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import scipy.fft
 
+from lavax.backends.vulkan.emit.fourier import shape as shape_module
 from lavax.backends.vulkan.emit.fourier.choose import steps_of
 from lavax.backends.vulkan.emit.fourier.shape import longest_line, number_bytes, shape_of
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU, DeviceProfile
 from lavax.ir import TensorType
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.types import DType, complex64, float32, float64
-from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of
-from tests.backends.vulkan.run.execution import run_as_gpu
+from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of, main_of
+from tests.backends.vulkan.run.execution import backend_with, run_as_gpu
 
 RANDOM = np.random.default_rng(4)
 _SMALL = replace(GENERIC_GPU, shared_memory_bytes=16384, max_workgroup_invocations=128)
@@ -94,63 +95,63 @@ TWO_RADICES = """
         float v50 = v44 + v47;
         float v51 = v43 + v48;
         float v52 = v44 - v47;
-        int v53 = block0_0 * 6;
-        held[own_a * 34 + (v53 + 0) + (v53 + 0) / 16] = vec2(v25, v26);
-        held[own_a * 34 + (v53 + 1) + (v53 + 1) / 16] = vec2(v49, v50);
-        held[own_a * 34 + (v53 + 2) + (v53 + 2) / 16] = vec2(v35, v36);
-        held[own_a * 34 + (v53 + 3) + (v53 + 3) / 16] = vec2(v41, v42);
-        held[own_a * 34 + (v53 + 4) + (v53 + 4) / 16] = vec2(v33, v34);
-        held[own_a * 34 + (v53 + 5) + (v53 + 5) / 16] = vec2(v51, v52);
-        barrier();
         int own_l = invocation / 3;
         int member_l = invocation % 3;
         int place_l = min(group * 6 + own_l, 6 - 1);
         int block1_0 = member_l;
-        vec2 v54 = held[own_l * 34 + (block1_0 + 0) + (block1_0 + 0) / 16];
-        vec2 v55 = held[own_l * 34 + (block1_0 + 6) + (block1_0 + 6) / 16];
-        vec2 v56 = held[own_l * 34 + (block1_0 + 12) + (block1_0 + 12) / 16];
-        int v57 = block1_0 % 6;
-        vec2 v58 = lx_unit_root(v57 * 1, 18);
-        vec2 v59 = lx_unit_root(v57 * 2, 18);
-        float v60 = v55.x * v58.x - v55.y * (-v58.y);
-        float v61 = v55.x * (-v58.y) + v55.y * v58.x;
-        float v62 = v56.x * v59.x - v56.y * (-v59.y);
-        float v63 = v56.x * (-v59.y) + v56.y * v59.x;
-        float v64 = v60 + v62;
-        float v65 = v61 + v63;
-        float v66 = v60 - v62;
-        float v67 = v61 - v63;
-        float v68 = v54.x + v64 * 1.0;
-        float v69 = v54.y + v65 * 1.0;
-        float v70 = v54.x + v64 * (-0.5);
-        float v71 = v54.y + v65 * (-0.5);
-        float v72 = v66 * (-0.8660254);
-        float v73 = v67 * (-0.8660254);
-        float v74 = v72;
-        float v75 = v73;
-        float v76 = v70 - v75;
-        float v77 = v71 + v74;
-        float v78 = v70 + v75;
-        float v79 = v71 - v74;
         int block1_1 = member_l + 3;
-        vec2 v80 = held[own_l * 34 + (block1_1 + 0) + (block1_1 + 0) / 16];
-        vec2 v81 = held[own_l * 34 + (block1_1 + 6) + (block1_1 + 6) / 16];
-        vec2 v82 = held[own_l * 34 + (block1_1 + 12) + (block1_1 + 12) / 16];
-        int v83 = block1_1 % 6;
-        vec2 v84 = lx_unit_root(v83 * 1, 18);
-        vec2 v85 = lx_unit_root(v83 * 2, 18);
-        float v86 = v81.x * v84.x - v81.y * (-v84.y);
-        float v87 = v81.x * (-v84.y) + v81.y * v84.x;
-        float v88 = v82.x * v85.x - v82.y * (-v85.y);
-        float v89 = v82.x * (-v85.y) + v82.y * v85.x;
-        float v90 = v86 + v88;
-        float v91 = v87 + v89;
-        float v92 = v86 - v88;
-        float v93 = v87 - v89;
-        float v94 = v80.x + v90 * 1.0;
-        float v95 = v80.y + v91 * 1.0;
-        float v96 = v80.x + v90 * (-0.5);
-        float v97 = v80.y + v91 * (-0.5);
+        int v53 = int(uint((block1_0 + 12)) / uint(16));
+        int v54 = int(uint((block1_1 + 12)) / uint(16));
+        held[(block0_0 * 6 + own_a * 34)] = vec2(v25, v26);
+        held[(block0_0 * 6 + own_a * 34 + 1)] = vec2(v49, v50);
+        held[(block0_0 * 6 + own_a * 34 + 2)] = vec2(v35, v36);
+        held[(block0_0 * 6 + own_a * 34 + 3)] = vec2(v41, v42);
+        int v55 = int(uint((block0_0 * 3 + 2)) / uint(8));
+        held[(v55 + block0_0 * 6 + own_a * 34 + 4)] = vec2(v33, v34);
+        held[(v55 + block0_0 * 6 + own_a * 34 + 5)] = vec2(v51, v52);
+        barrier();
+        vec2 v56 = held[(block1_0 + own_l * 34)];
+        vec2 v57 = held[(block1_0 + own_l * 34 + 6)];
+        vec2 v58 = held[(v53 + block1_0 + own_l * 34 + 12)];
+        vec2 v59 = held[(block1_1 + own_l * 34)];
+        vec2 v60 = held[(block1_1 + own_l * 34 + 6)];
+        vec2 v61 = held[(v54 + block1_1 + own_l * 34 + 12)];
+        vec2 v62 = lx_unit_root(block1_0 * 1, 18);
+        vec2 v63 = lx_unit_root(block1_0 * 2, 18);
+        float v64 = v57.x * v62.x - v57.y * (-v62.y);
+        float v65 = v57.x * (-v62.y) + v57.y * v62.x;
+        float v66 = v58.x * v63.x - v58.y * (-v63.y);
+        float v67 = v58.x * (-v63.y) + v58.y * v63.x;
+        vec2 v68 = lx_unit_root(block1_1 * 1, 18);
+        vec2 v69 = lx_unit_root(block1_1 * 2, 18);
+        float v70 = v60.x * v68.x - v60.y * (-v68.y);
+        float v71 = v60.x * (-v68.y) + v60.y * v68.x;
+        float v72 = v61.x * v69.x - v61.y * (-v69.y);
+        float v73 = v61.x * (-v69.y) + v61.y * v69.x;
+        float v74 = v64 + v66;
+        float v75 = v65 + v67;
+        float v76 = v64 - v66;
+        float v77 = v65 - v67;
+        float v78 = v56.x + v74 * 1.0;
+        float v79 = v56.y + v75 * 1.0;
+        float v80 = v56.x + v74 * (-0.5);
+        float v81 = v56.y + v75 * (-0.5);
+        float v82 = v76 * (-0.8660254);
+        float v83 = v77 * (-0.8660254);
+        float v84 = v82;
+        float v85 = v83;
+        float v86 = v80 - v85;
+        float v87 = v81 + v84;
+        float v88 = v80 + v85;
+        float v89 = v81 - v84;
+        float v90 = v70 + v72;
+        float v91 = v71 + v73;
+        float v92 = v70 - v72;
+        float v93 = v71 - v73;
+        float v94 = v59.x + v90 * 1.0;
+        float v95 = v59.y + v91 * 1.0;
+        float v96 = v59.x + v90 * (-0.5);
+        float v97 = v59.y + v91 * (-0.5);
         float v98 = v92 * (-0.8660254);
         float v99 = v93 * (-0.8660254);
         float v100 = v98;
@@ -163,33 +164,33 @@ TWO_RADICES = """
         vec2 v107 = lx_unit_root(block1_0 * v106, 54);
         vec2 v108 = lx_unit_root(v106 * 6, 54);
         vec2 v109 = lx_unit_root(v106 * 12, 54);
-        float v110 = v68 * v107.x - v69 * (-v107.y);
-        float v111 = v68 * (-v107.y) + v69 * v107.x;
-        float v112 = v76 * v107.x - v77 * (-v107.y);
-        float v113 = v76 * (-v107.y) + v77 * v107.x;
+        float v110 = v107.x * v108.x - (-v107.y) * (-v108.y);
+        float v111 = v107.x * (-v108.y) + (-v107.y) * v108.x;
+        float v112 = v107.x * v109.x - (-v107.y) * (-v109.y);
+        float v113 = v107.x * (-v109.y) + (-v107.y) * v109.x;
         float v114 = v78 * v107.x - v79 * (-v107.y);
         float v115 = v78 * (-v107.y) + v79 * v107.x;
-        float v116 = v112 * v108.x - v113 * (-v108.y);
-        float v117 = v112 * (-v108.y) + v113 * v108.x;
-        float v118 = v114 * v109.x - v115 * (-v109.y);
-        float v119 = v114 * (-v109.y) + v115 * v109.x;
-        Numbers(p1).data[(block1_0 + place_l * 18)] = vec2(v110, v111);
+        float v116 = v86 * v110 - v87 * v111;
+        float v117 = v86 * v111 + v87 * v110;
+        float v118 = v88 * v112 - v89 * v113;
+        float v119 = v88 * v113 + v89 * v112;
+        Numbers(p1).data[(block1_0 + place_l * 18)] = vec2(v114, v115);
         Numbers(p1).data[(block1_0 + place_l * 18 + 6)] = vec2(v116, v117);
         Numbers(p1).data[(block1_0 + place_l * 18 + 12)] = vec2(v118, v119);
         vec2 v120 = lx_unit_root(block1_1 * v106, 54);
         vec2 v121 = lx_unit_root(v106 * 6, 54);
         vec2 v122 = lx_unit_root(v106 * 12, 54);
-        float v123 = v94 * v120.x - v95 * (-v120.y);
-        float v124 = v94 * (-v120.y) + v95 * v120.x;
-        float v125 = v102 * v120.x - v103 * (-v120.y);
-        float v126 = v102 * (-v120.y) + v103 * v120.x;
-        float v127 = v104 * v120.x - v105 * (-v120.y);
-        float v128 = v104 * (-v120.y) + v105 * v120.x;
-        float v129 = v125 * v121.x - v126 * (-v121.y);
-        float v130 = v125 * (-v121.y) + v126 * v121.x;
-        float v131 = v127 * v122.x - v128 * (-v122.y);
-        float v132 = v127 * (-v122.y) + v128 * v122.x;
-        Numbers(p1).data[(block1_1 + place_l * 18)] = vec2(v123, v124);
+        float v123 = v120.x * v121.x - (-v120.y) * (-v121.y);
+        float v124 = v120.x * (-v121.y) + (-v120.y) * v121.x;
+        float v125 = v120.x * v122.x - (-v120.y) * (-v122.y);
+        float v126 = v120.x * (-v122.y) + (-v120.y) * v122.x;
+        float v127 = v94 * v120.x - v95 * (-v120.y);
+        float v128 = v94 * (-v120.y) + v95 * v120.x;
+        float v129 = v102 * v123 - v103 * v124;
+        float v130 = v102 * v124 + v103 * v123;
+        float v131 = v104 * v125 - v105 * v126;
+        float v132 = v104 * v126 + v105 * v125;
+        Numbers(p1).data[(block1_1 + place_l * 18)] = vec2(v127, v128);
         Numbers(p1).data[(block1_1 + place_l * 18 + 6)] = vec2(v129, v130);
         Numbers(p1).data[(block1_1 + place_l * 18 + 12)] = vec2(v131, v132);
     }
@@ -241,6 +242,31 @@ def test_steps(op: str, part: DType, unit: float, form: tuple[int, int, int, int
         expected = np.swapaxes(transform(z, axis=1, norm=norm) * np.exp(1j * sign * turns), 1, 2)
         error = np.linalg.norm(found[..., 0] + 1j * found[..., 1] - expected)
         assert error <= unit * np.log2(points) * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("form", [(2, 1024, 1, 1), (1, 512, 24, 1), (2, 243, 3, 1), (1, 512, 1, 40), (1, 1000, 12, 3)])
+@pytest.mark.parametrize("op", ["fourier_step"])
+def test_parts_that_are_exchanged_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, op: str, form: tuple[int, int, int, int]
+) -> None:
+    monkeypatch.setattr(shape_module, "WORKGROUP_LIMITS", replace(shape_module.WORKGROUP_LIMITS, apart=True))
+    lines, points, rest, behind = form
+    profile = backend_with(kind="gpu").profile
+    across = rest * behind > 1
+    assert shape_of(points, lines * rest * behind, across, float32, profile).apart == (across and points > 243)
+    test_steps(op, float32, 2**-24, form)
+
+
+def test_numbers_are_read_whole_beneath_reshapes() -> None:
+    graph = """
+        graph (x: f32[8,4096,2]) {
+          %0 = reshape(x) : f32[8,64,64,1,2]
+          %1 = fourier_step(%0) reverse=false : f32[8,64,64,1,2]
+          return %1
+        }
+    """
+    main = main_of(dispatch_of(graph, GENERIC_GPU))
+    assert main.count("vec2 v") == main.count("Numbers(p0)") + main.count("= held[") + main.count("lx_unit_root(") > 8
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((2, 1 << 14), 1), ((40, 50, 6), 1), ((2, 3000), 1)])
