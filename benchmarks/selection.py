@@ -112,6 +112,7 @@ def _functions(
         "taken rows of embeddings": (lambda x, i: x[i], ["embeddings", "tokens"]),
         "roll of 10^6": (lambda x: xp.roll(x, 12_345), ["long"]),
         "flip of rows": (lambda x: xp.flip(x, 1), ["rows"]),
+        "computed parts joined": (lambda x, y: xp.concatenate([x * k + y for k in range(8)]), ["rows", "rows"]),
         "add rows to embeddings": (lambda x, i, y: x.at[i].add(y), ["embeddings", "tokens", "gradients"]),
         "set rows of embeddings": (lambda x, i, y: x.at[i].set(y), ["embeddings", "tokens", "gradients"]),
         "add 10^6 to 1000": (lambda i, x: xp.zeros(_FEW).at[i].add(x), ["few", "long"]),

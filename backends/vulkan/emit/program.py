@@ -19,6 +19,7 @@ from lavax.backends.vulkan.emit.loop.turns import Place, Turns, While
 from lavax.backends.vulkan.emit.loop.workgroup import Sources, emit_workgroup_loop, most_turns, turns_of
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
+from lavax.backends.vulkan.emit.map.joined_parts import JoinedPart, emit_joined_parts, joined_parts
 from lavax.backends.vulkan.emit.map.kernel import emit_map
 from lavax.backends.vulkan.emit.map.merged import emit_merged
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
@@ -347,6 +348,10 @@ class _Emission:
                 yield dispatch
                 return
         for number, (kernel, places) in enumerate(parts):
+            joined = joined_parts(kernel, self.profile) if len(parts) == 1 else []
+            if joined and not moves(step, self.program.views):
+                yield from self._joined(step, joined, places)
+                return
             part, key = self._part(kernel, places)
             launch, slots = part.launch, part.slots
             barrier = step.barrier and number == 0
@@ -469,6 +474,16 @@ class _Emission:
             own, barrier = (self.slots[step.name],), step.barrier and not apart
             dispatch = Dispatch(self._suited(launch.shader), own, launch.words, launch.groups, barrier, step.name)
             yield replace(dispatch, work=self._work(step, *others))
+
+    def _joined(self, step: KernelStep, parts: Sequence[JoinedPart], places: Sequence[Place]) -> Iterator[Dispatch]:
+        """A concatenation, part by part."""
+        whole, total, barrier = self._work(step, 0), sum(part.kernel.domain.rows for part in parts), step.barrier
+        for part, launch in emit_joined_parts(parts, self.profile, self.eager):
+            own = [*(places[number] for number in part.reads), places[-1]]
+            slots = (*(place.slot for place in own), *map(self._position, own))
+            shader, work = self._suited(launch.shader), whole.share(part.kernel.domain.rows, total)
+            yield Dispatch(shader, slots, launch.words, launch.groups, barrier, step.name, work=work)
+            barrier = False
 
     def _work_of_equals(self, key: Hashable | None, step: KernelStep, number: int) -> Work:
         """The work of a step's kernel, counted once for kernels that are equal and move as much."""

@@ -23,8 +23,10 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.schedule.merge import flattened_map
 
 # What the shader gets besides slots: the numbers of vectors and of vectors per invocation, and of elements behind the
-# last vector.
-_WORDS = 3
+# last vector; of parts of arrays, where the results begin.
+_WORDS = 4
+# Where the result begins in its array is a multiple of this.
+BEGIN_BYTES = 16
 
 
 def suits_descriptors(kernel: Kernel, profile: DeviceProfile) -> bool:
@@ -34,14 +36,23 @@ def suits_descriptors(kernel: Kernel, profile: DeviceProfile) -> bool:
     return len(by_descriptor) == len(arrays) and 2 * len(arrays) + _WORDS <= REST_WORD
 
 
-def emit_flat_maps(kernels: Sequence[Kernel], profile: DeviceProfile, lifted: bool) -> list[Launch]:
+def emit_flat_maps(
+    kernels: Sequence[Kernel], profile: DeviceProfile, lifted: bool, begins: Sequence[int] = ()
+) -> list[Launch]:
     """The launches of flat maps of one form that suit descriptors; the slots of arrays' positions come last.
 
-    With `lifted`, or if four does not divide one of them, the shader is for every length.
+    With `lifted`, or if four does not divide one of them, the shader is for every length. `begins` are the bytes in
+    front of their results, of parts of arrays.
     """
     has_rest = lifted or any(kernel.domain.rows % VECTOR for kernel in kernels)
-    shader = _shader(kernels[0], profile, has_rest)
-    return [_launch(kernel, shader, profile, has_rest) for kernel in kernels]
+    shader = _shader(kernels[0], profile, has_rest, bool(begins))
+    launches = [_launch(kernel, shader, profile, has_rest) for kernel in kernels]
+    starts = [begin // BEGIN_BYTES for begin in begins]
+    if not starts:
+        return launches
+    return [
+        replace(launch, words=(start, *launch.words)) for launch, start in zip(launches, starts, strict=True)
+    ]
 
 
 def _launch(kernel: Kernel, shader: Shader, profile: DeviceProfile, has_rest: bool) -> Launch:
@@ -51,10 +62,15 @@ def _launch(kernel: Kernel, shader: Shader, profile: DeviceProfile, has_rest: bo
     return Launch(shader, (vectors, iterations, *([rest] if has_rest else [])), grid(groups))
 
 
-def _shader(kernel: Kernel, profile: DeviceProfile, has_rest: bool) -> Shader:
+def _shader(kernel: Kernel, profile: DeviceProfile, has_rest: bool, has_start: bool) -> Shader:
     by_descriptor, local = arrays_by_descriptor(kernel, profile.descriptor_range_bytes), local_invocations(profile)
     flat = replace(flattened_map(kernel), packed=profile.packed, paired=profile.paired, by_descriptor=by_descriptor)
     body, outputs = open_body(flat, lifted=False)
+    if has_start:
+        start = body.parameters.unknown(0)
+        for address in outputs.values():
+            behind = f"{body.uses.access('behind')}({address}, {start}, {BEGIN_BYTES}u)"
+            body.line(f"{address} = {behind}; w{body.memory.write_descriptors[address]} += {start};")
     vectors, iterations = (body.parameters.unknown(0) for _ in range(2))
     body.line(f"int group = int{WORKGROUP};")
     body.line(f"int first = group * {iterations} * {local} + int(gl_LocalInvocationID.x);")
