@@ -56,7 +56,7 @@ DOMAINS: dict[str, Domain] = {
     "tied": FLAG,
     **dict.fromkeys(("relative", "reverse", "right", "rounded", "transposed", "unit_diagonal", "vectors"), FLAG),
     **dict.fromkeys(("lowest", "highest"), INTEGER),
-    **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "sequences", "shift"), COUNT),
+    **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "named", "sequences", "shift"), COUNT),
     **dict.fromkeys(("size", "word"), COUNT),
     **dict.fromkeys(("bits", "block", "chunk", "rest", "run", "sweeps", "tile"), POSITIVE),
     **dict.fromkeys(("fill", "scale"), REAL),

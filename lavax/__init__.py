@@ -94,7 +94,8 @@ from lavax.tracer.tracing.placement import (
 )
 from lavax.tracer.tracing.trace import ensure_compile_time_eval
 from lavax.tracer.transforms.callbacks import pure_callback
-from lavax.tracer.transforms.checkpoint import checkpoint, checkpoint_policies
+from lavax.tracer.transforms.checkpoint import checkpoint
+from lavax.tracer.transforms.checkpoint_policies import checkpoint_policies
 from lavax.tracer.transforms.closure_convert import closure_convert
 from lavax.tracer.transforms.custom_gradient import custom_gradient
 from lavax.tracer.transforms.custom_rules import custom_jvp, custom_vjp

@@ -63,6 +63,8 @@ def _infer_checkpoint(operands: Types, attrs: Attributes, declared: TensorType |
     _check("checkpoint: the body", attrs["body"], operands, None)
     if attrs["keep"] not in ("nothing", "dots"):
         raise ShapeError(f"checkpoint: keep must be nothing or dots, got {attrs['keep']!r}")
+    if not 0 <= attrs.get("named", 0) <= len(attrs["body"].outputs):
+        raise ShapeError(f"checkpoint: the body has {len(attrs['body'].outputs)} results, got named={attrs['named']!r}")
     return tuple_of(output_types(attrs["body"]))
 
 
@@ -77,5 +79,10 @@ define(
     Operation("custom_vjp", "region", _infer_custom_vjp, _evaluate, ("arguments", "body", "forward", "backward"))
 )
 define(Operation("custom_jvp", "region", _infer_custom_jvp, _evaluate, ("arguments", "body", "rule")))
-# `keep`: which values of the body the gradient need not recompute: "nothing", or the results of "dots".
-define(Operation("checkpoint", "region", _infer_checkpoint, _evaluate, ("keep", "body")))
+# `keep`: which values of the body the gradient need not recompute: "nothing", or the results of "dots". Nor does it
+# recompute the last `named` results.
+define(
+    Operation(
+        "checkpoint", "region", _infer_checkpoint, _evaluate, ("keep", "body", "named"), defaults={"named": 0}
+    )
+)

@@ -83,7 +83,8 @@ def _custom_jvp(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 def _checkpoint(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     body = batched_body(node.attrs["body"], [operand.batched for operand in operands], axis)
-    return Operand(build(node.op, *(operand.node for operand in operands), keep=node.attrs["keep"], body=body), True)
+    attrs = {**node.attrs, "body": body}
+    return Operand(build(node.op, *(operand.node for operand in operands), **attrs), True)
 
 
 RULES: dict[str, BatchRule] = {

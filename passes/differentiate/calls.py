@@ -1,7 +1,7 @@
 """Both modes through functions with custom derivatives, and through checkpoints, which are recomputed."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lavax.base.errors import CustomRuleError
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, substitute, topological, with_operands
@@ -154,7 +154,7 @@ def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | 
     whole = jvp(body, wrt)
     pushing = graph_of(whole.inputs, whole.outputs[len(body.outputs) :])
     operands = (*node.operands, *(tangent for tangent in tangents if tangent is not None))
-    pushed = build("checkpoint", *operands, keep=node.attrs["keep"], body=pushing)
+    pushed = build("checkpoint", *operands, keep=node.attrs["keep"], body=pushing, named=0)
     return node, _at_floats(node, [item(pushed, number) for number in range(len(pushing.outputs))])
 
 
@@ -165,33 +165,55 @@ def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
     given = [cotangent for cotangent in cotangents if cotangent is not None and cotangent.type.size]
     if not given:
         return [None] * len(node.operands)
-    body = node.attrs["body"]
     again = [computed_after(operand, given[0]) for operand in node.operands]
-    outputs = _computed_again(body, node.operands, again, node.attrs["keep"], given[0])
+    outputs = _computed_again(node, again, given[0])
     sources = [operand for operand, needed in zip(again, matters, strict=True) if needed]
-    known = tuple(dict.fromkeys((*again, *node.operands, given[0])))  # kept dots read what was there before
+    known = tuple(dict.fromkeys((*again, *node.operands, given[0])))  # kept values read what was there before
     repeated = Graph(known, tuple(topological(outputs, stop=known)), tuple(outputs))
     repeated = with_kept_values(repeated, sources)
     seeds: dict[Node, Node] = {}
     for output, cotangent in zip(repeated.outputs, cotangents, strict=True):
         if cotangent is not None:
             seeds[output] = build("add", seeds[output], cotangent) if output in seeds else cotangent
-    gradients = iter(backward(repeated, sources, seeds))
+    found = backward(repeated, sources, seeds)
+    outside = [*known, *(cotangent for cotangent in cotangents if cotangent is not None), *seeds.values()]
+    gradients = iter(_with_known_values(found, repeated, outside))
     return [next(gradients) if needed else None for needed in matters]
 
 
-def _computed_again(
-    body: Graph, operands: Sequence[Node], again: Sequence[Node], keep: str, after: Node
-) -> list[Node]:
-    """The outputs of `body` on `again`, the repeated operands; kept dots are those computed from `operands`.
+def _with_known_values(gradients: Sequence[Node], repeated: Graph, outside: Sequence[Node]) -> list[Node]:
+    """The gradients, in which kept values are read in place of those that would be computed again.
 
-    A kept dot is still differentiated by its operands: it is the known value of a dot on `again`.
+    The gradient of an exponential reads the exponential.
     """
-    first: dict[Node, Node] = dict(zip(body.inputs, operands, strict=True))
+    made = {value.operands[0]: value for value in repeated.nodes if value.op == "known_value"}
+    if not made:
+        return list(gradients)
+    fixed = {value: value for value in (*outside, *repeated.nodes)} | made
+    graph = Graph(tuple(fixed), tuple(topological(gradients, stop=tuple(fixed))), tuple(gradients))
+    changed = substitute(graph, fixed)
+    return [changed.get(gradient, gradient) for gradient in gradients]
+
+
+def _is_kept(node: Node) -> Callable[[Node], bool]:
+    """Whether the gradient of a checkpoint need not compute a node of its body again."""
+    outputs = node.attrs["body"].outputs
+    named = frozenset(outputs[len(outputs) - node.attrs["named"] :])
+    ops = frozenset({"dot", "conv"} if node.attrs["keep"] == "dots" else ())
+    return lambda value: value.op in ops or value in named
+
+
+def _computed_again(node: Node, again: Sequence[Node], after: Node) -> list[Node]:
+    """The outputs of a checkpoint's body on `again`, the repeated operands; kept values are computed from its own.
+
+    A kept value is still differentiated by its operands: it is the known value of the same operation on `again`.
+    """
+    body, is_kept = node.attrs["body"], _is_kept(node)
+    first: dict[Node, Node] = dict(zip(body.inputs, node.operands, strict=True))
     second: dict[Node, Node] = dict(zip(body.inputs, again, strict=True))
-    for node in body.nodes:
-        first[node] = with_operands(node, tuple(first[operand] for operand in node.operands))
-        second[node] = with_operands(node, tuple(second[operand] for operand in node.operands))
-        if keep == "dots" and node.op in ("dot", "conv"):
-            second[node] = build("known_value", second[node], computed_after(first[node], after))
+    for value in body.nodes:
+        first[value] = with_operands(value, tuple(first[operand] for operand in value.operands))
+        second[value] = with_operands(value, tuple(second[operand] for operand in value.operands))
+        if is_kept(value):
+            second[value] = build("known_value", second[value], computed_after(first[value], after))
     return [second[output] for output in body.outputs]

@@ -148,7 +148,7 @@ def _checkpoint(source: Source) -> Node:
     operands, body = _function(source)
     types = [node.type for node in body.outputs]
     keep = source.one_of(("nothing", "dots"))
-    return item(control_flow("checkpoint", operands, types, keep=keep, body=body), 0)
+    return item(control_flow("checkpoint", operands, types, keep=keep, body=body, named=0), 0)
 
 
 def _floats(graph: Graph) -> list[int]:

@@ -41,7 +41,7 @@ def test_the_verifier_refuses_deeper_graphs() -> None:
     x = input_node("x", TensorType((2,), float32))
     graph = graph_of([x], [x])
     for _ in range(300):
-        made = Node("checkpoint", (x,), {"keep": "nothing", "body": graph}, tuple_of([x.type]))
+        made = Node("checkpoint", (x,), {"keep": "nothing", "body": graph, "named": 0}, tuple_of([x.type]))
         graph = Graph((x,), (made, item := Node("item", (made,), {"index": 0}, x.type)), (item,))
     with pytest.raises(VerificationError, match=f"nested more than {MOST_NESTED} deep"):
         verify(graph)

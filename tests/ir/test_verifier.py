@@ -50,7 +50,7 @@ BROKEN: dict[str, tuple[Callable[[], Graph], str]] = {
     "twice": (lambda: graph(SIN, SIN), "%1: the node stands in the graph twice"),
     "output": (lambda: graph(SIN, outputs=(make_node("cos", (X,)),)), "output 0 is not a value of the graph"),
     "output of several results": (
-        lambda: graph(node("checkpoint", X, type=tuple_of([VECTOR]), keep="dots", body=graph_of([X], [X]))),
+        lambda: graph(node("checkpoint", X, type=tuple_of([VECTOR]), keep="dots", named=0, body=graph_of([X], [X]))),
         "output 0 is %0, a node with several results",
     ),
     "input of several results": (

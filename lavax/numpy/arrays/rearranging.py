@@ -2,15 +2,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
-from lavax.numpy._core.errors import shape_error
-from lavax.numpy._core.movement import cut, reshaped
+from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.movement import cut, reshaped, rows, transposed
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value, own
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.shape_arguments import as_shape
+from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import ravel, swapaxes
+from lavax.numpy.elementwise.arithmetic import subtract
+from lavax.numpy.elementwise.rounding import remainder
 from lavax.tracer import bind, with_weak
+from lavax.tracer.tracing.tracer import Tracer
 from lavax.tracer.values.value import Value
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
@@ -47,16 +55,16 @@ def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
     return flip(swapaxes(value, first, second), second)
 
 
-def roll(a: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None) -> Value:
     """`a` with elements shifted by `shift` along `axis`, the last ones to the front; None: flattened.
 
-    Raises ShapeError if shifts and axes differ in number, or there is no such axis.
+    Shifts may be traced. Raises ShapeError if shifts and axes differ in number, or there is no such axis.
     """
     value = as_value(a)
     if axis is None:
         return reshaped(roll(ravel(value), shift, 0), value.shape)
     axes = [normal_axis("roll", one, value.type) for one in as_shape(axis, "axis")]
-    shifts = as_shape(shift, "shift")
+    shifts = _shifts(shift)
     if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
         raise shape_error(f"roll: {len(shifts)} shifts for {len(axes)} axes")
     if not axes or not shifts:
@@ -67,9 +75,35 @@ def roll(a: ArrayLike, shift: int | Sequence[int], axis: Axis = None) -> Value:
     return value
 
 
-def _rolled(value: Value, axis: int, shift: int) -> Value:
+def _shifts(shift: ArrayLike | Sequence[ArrayLike]) -> tuple[int | Value, ...]:
+    """Known shifts as integers, traced ones as int32."""
+    several: Sequence[Any]
+    if isinstance(shift, (Value, np.ndarray)):
+        several = [shift] if shift.ndim == 0 else rows(shift) if isinstance(shift, Value) else list(shift)
+    else:
+        several = shift if isinstance(shift, Sequence) else [shift]
+    return tuple(_traced_shift(each) if isinstance(each, Tracer) else whole_number("shift", each) for each in several)
+
+
+def _traced_shift(shift: Tracer) -> Value:
+    if not shift.type.dtype.is_integer or shift.ndim:
+        raise dtype_error(f"roll: a shift is an integer, got {shift.type}")
+    return cast(shift, int32)
+
+
+def _rolled(value: Value, axis: int, shift: int | Value) -> Value:
     extent = value.shape[axis]
+    if isinstance(shift, Value):
+        return _rolled_by_traced(value, axis, shift) if value.type.size else value
     start = -shift % extent if extent else 0
     if not start:
         return own(value)
     return bind("concatenate", cut(value, axis, start, extent), cut(value, axis, 0, start), axis=axis)
+
+
+def _rolled_by_traced(value: Value, axis: int, shift: Value) -> Value:
+    """Element k comes from k - shift, counted around."""
+    extent = value.shape[axis]
+    places = remainder(subtract(iota(TensorType((extent,), int32), 0), remainder(shift, extent)), extent)
+    found = bind("gather", value, places, axes=(axis,))
+    return transposed(found, [*range(1, axis + 1), 0, *range(axis + 1, value.ndim)])

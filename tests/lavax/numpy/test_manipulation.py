@@ -158,3 +158,19 @@ def test_what_does_not_fit(call: Callable[[lnp.ndarray], Any], words: str) -> No
     with pytest.raises(ShapeError, match=words) as found:
         call(lnp.array(sample((2, 3))))
     assert "test_manipulation.py:" in str(found.value)
+
+
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize("shift", [-7, 0, 2, 9, 2**31 - 1, -(2**31)])
+def test_a_traced_shift_rolls(shift: int) -> None:
+    x = np.arange(24, dtype="f").reshape(2, 3, 4)
+    for axis in (None, 0, 1, -1):
+        found = lx.compile(lambda s, axis=axis: lnp.roll(x, s, axis))(np.int32(shift))
+        np.testing.assert_array_equal(np.asarray(found), np.roll(x, shift, axis))
+    both = lx.compile(lambda s: lnp.roll(x, s, (2, 0)))(np.array([shift, 1], "int32"))
+    np.testing.assert_array_equal(np.asarray(both), np.roll(x, (shift, 1), (2, 0)))
+    of_each = lx.vmap(lnp.roll)(x, np.array([shift, 1], "int32"))
+    np.testing.assert_array_equal(np.asarray(of_each), [np.roll(x[0], shift), np.roll(x[1], 1)])
+    weights = np.cos(np.arange(4, dtype="f"))
+    gradient = lx.grad(lambda x, s: lnp.sum(lx.compile(lnp.roll)(x, s) * weights))(weights, shift)
+    np.testing.assert_array_equal(np.asarray(gradient), np.roll(weights, -shift))

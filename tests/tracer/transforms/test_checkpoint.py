@@ -9,6 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.ad_checkpoint import checkpoint_name
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import WAITING_KERNELS, schedule
 from tests.closeness import close
@@ -128,3 +129,68 @@ def test_a_product_before_a_loop_is_kept_for_its_gradient(policy: Any) -> None:
     found = lx.grad(lx.checkpoint(body, policy), argnums=(0, 1, 2))(*arguments)
     for one, other in zip(found, lx.grad(body, argnums=(0, 1, 2))(*arguments), strict=True):
         close(one, other)
+
+
+NAMES = lx.checkpoint_policies
+# The policy, and how often the gradient of `named` computes an exponential, a sine and a cosine. Without a checkpoint,
+# that is once, twice and twice: the derivative of a sine is a cosine of what it was made of, and the other way round.
+BY_NAME = {
+    "none": (None, (2, 3, 2)),
+    "first": (NAMES.save_only_these_names("first"), (1, 3, 2)),
+    "second": (NAMES.save_only_these_names("second", "another"), (2, 2, 2)),
+    "all": (NAMES.save_only_these_names("first", "second"), (1, 2, 2)),
+    "but": (NAMES.save_any_names_but_these("second"), (1, 3, 2)),
+    "both": (
+        NAMES.save_from_both_policies(
+            NAMES.save_only_these_names("first"), NAMES.save_any_names_but_these("first", "third")
+        ),
+        (1, 2, 2),
+    ),
+    "everything": (NAMES.save_anything_except_these_names("first"), (1, 2, 2)),
+}
+
+
+def named(x: Any) -> Any:
+    grown = checkpoint_name({"a": lnp.exp(x)}, "first")["a"]
+    return lnp.cos(checkpoint_name(lnp.sin(grown), "second"))
+
+
+@pytest.mark.parametrize("which", BY_NAME)
+def test_values_with_names_are_kept(which: str) -> None:
+    policy, expected = BY_NAME[which]
+    scale = np.cos(X[0])
+
+    def loss(x: Any) -> Any:
+        return lnp.sum(lx.checkpoint(named, policy=policy)(x) * scale)
+
+    def plain(x: Any) -> Any:
+        return lnp.sum(named(x) * scale)
+
+    text = lx.compile(lx.value_and_grad(loss)).lower(X[0]).as_text("optimized")
+    assert tuple(len(re.findall(rf" {op}\(", text)) for op in ("exp", "sin", "cos")) == expected
+    close(lx.grad(loss)(X[0]), lx.grad(plain)(X[0]))
+    close(lx.vmap(lx.grad(loss))(X), lx.vmap(lx.grad(plain))(X))
+    close(lx.hessian(loss)(X[0]), lx.hessian(plain)(X[0]))
+    close(lx.jvp(lx.grad(loss), (X[0],), (scale,))[1], lx.jvp(lx.grad(plain), (X[0],), (scale,))[1])
+
+
+def test_names_in_loops() -> None:
+    policy = NAMES.save_only_these_names("carried")
+
+    def looped(transform: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            carry = checkpoint_name(lnp.tanh(carry * row), "carried")
+            return carry, lnp.sin(carry)
+
+        return lambda x: lnp.sum(lx.scan(transform(step), x[0], x)[1] ** 2)
+
+    expected = lx.grad(looped(lambda f: f))(X)
+    close(lx.grad(looped(lambda f: lx.checkpoint(f, policy=policy)))(X), expected)
+    close(lx.grad(lx.checkpoint(looped(lambda f: f), policy=policy))(X), expected)
+
+
+def test_names_are_text() -> None:
+    with pytest.raises(TypeError, match="checkpoint_name: names are text, got 3"):
+        checkpoint_name(X, 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="save_only_these_names: names are text"):
+        NAMES.save_only_these_names(["first"])  # type: ignore[arg-type]
