@@ -55,6 +55,7 @@ _END = "//! end"
 
 # Functions of scalars also have a form for vectors, which the code generator derives from their signature.
 _SCALAR = "float|double|int|uint|int64_t|uint64_t|bool"
+_SIGNATURE = re.compile(rf"^({_SCALAR}) (\w+)\(([^)]*)\)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,10 @@ def parse_functions(text: str) -> list[ShaderFunction]:
 
 
 def _function(name: str, needs: tuple[str, ...], text: str) -> ShaderFunction:
-    signature = re.search(rf"^({_SCALAR}) {name}\(([^)]*)\)", text, re.MULTILINE)
-    if signature is None or not signature[2].strip():
+    signature = next((found for found in _SIGNATURE.finditer(text) if found[2] == name), None)
+    if signature is None or not signature[3].strip():
         return ShaderFunction(name, needs, text)
-    parameters = tuple(parameter.split()[0] for parameter in signature[2].split(","))
+    parameters = tuple(parameter.split()[0] for parameter in signature[3].split(","))
     return ShaderFunction(name, needs, text, signature[1], parameters)
 
 
