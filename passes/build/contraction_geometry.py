@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from lavax.base.quick_dataclasses import dataclass
+from collections.abc import Collection, Hashable, Sequence
+from functools import lru_cache
 from math import prod
 
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.contraction import free_axes
@@ -32,6 +33,10 @@ _SEARCH_DEPTH = 32
 _STRIDED_MOVEMENT = frozenset(("reshape", "transpose", "broadcast", "slice"))
 # Parts of a sum are loaded in vectors of this length.
 _VECTOR = 4
+# Whether operands lie scattered, by all that it follows from: layers have equal ones, and a step is fused twice.
+_SCATTERED: dict[Hashable, bool] = {}
+_MOST_KNOWN = 1 << 10
+_OfSides = tuple[Sequence[int], Sequence[int]]  # axes of the left and of the right operand
 
 
 @dataclass(frozen=True)
@@ -62,12 +67,20 @@ class Sizes:
 
 def sizes_of(dot: Node) -> Sizes:
     left, right = dot.operands
-    (left_batch, right_batch), (left_sum, right_sum) = dot.attrs["batch"], dot.attrs["contract"]
+    return _sizes(left.type.shape, right.type.shape, dot.attrs["batch"], dot.attrs["contract"])
+
+
+@lru_cache(maxsize=1 << 12)
+def _sizes(left: tuple[int, ...], right: tuple[int, ...], batch: _OfSides, contract: _OfSides) -> Sizes:
+    rows, columns = (
+        tuple(extent for axis, extent in enumerate(shape) if axis not in batch[side] and axis not in contract[side])
+        for side, shape in enumerate((left, right))
+    )
     return Sizes(
-        tuple(left.shape[axis] for axis in left_batch),
-        tuple(left.shape[axis] for axis in free_axes(left.type, left_batch, left_sum)),
-        tuple(right.shape[axis] for axis in free_axes(right.type, right_batch, right_sum)),
-        tuple(left.shape[axis] for axis in left_sum),
+        tuple(left[axis] for axis in batch[0]),
+        rows,
+        columns,
+        tuple(left[axis] for axis in contract[0]),
     )
 
 
@@ -113,10 +126,16 @@ def is_copied(dot: Node, side: int) -> bool:
 def lies_scattered(dot: Node, side: int) -> bool:
     """Whether an operand is a reordered array whose neighbours in memory are not adjacent in the contraction, and is
     read so often that a copy pays."""
-    if not is_copied(dot, side) or not _is_reordered(dot.operands[side]):
+    order = _order(dot.operands[side]) if is_copied(dot, side) else None
+    if order is None:
         return False
-    found = neighbours_of(dot, side)
-    return not (found.summed or found.free)
+    known = (sizes_of(dot), dot.attrs["batch"][side], dot.attrs["contract"][side], side, order)
+    if known not in _SCATTERED:
+        if len(_SCATTERED) >= _MOST_KNOWN:
+            _SCATTERED.clear()
+        found = neighbours_of(dot, side)
+        _SCATTERED[known] = not (found.summed or found.free)
+    return _SCATTERED[known]
 
 
 def lies_in_strides(dot: Node, side: int, computed: Collection[Node]) -> bool:
@@ -150,11 +169,13 @@ def is_strided(node: Node) -> bool:
     return node.op in _STRIDED_MOVEMENT or node.op == "constant" or OPERATIONS[node.op].family == "elementwise"
 
 
-def _is_reordered(node: Node) -> bool:
-    """Whether the node is a whole array in another order."""
+def _order(node: Node) -> Hashable | None:
+    """How the node lies in memory, if it is a whole array in another order; else None."""
+    moves: list[Hashable] = [node.shape]
     while node.op in ("transpose", "reshape", "flip"):
+        moves += (node.op, node.attrs.get("axes"), node.operands[0].shape)
         (node,) = node.operands
-    return node.op == INPUT or node.op not in READS
+    return tuple(moves) if node.op == INPUT or node.op not in READS else None
 
 
 def _positions(node: Node, at: Coordinates) -> set[Index]:
