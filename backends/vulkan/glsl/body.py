@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from operator import attrgetter
 
 from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
@@ -70,7 +71,20 @@ class Place:
     variables: frozenset[str]
 
 
+@often_made()
+class Asked:
+    """Coordinates in the kernel's variables: what names them, and the variables they depend on, in order.
+
+    `at` is held, because what is found out about coordinates is kept by its identity.
+    """
+
+    at: Coordinates
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+
+
 Instance = tuple[Node, Place]
+_KEY = attrgetter("key")
 
 
 @dataclass
@@ -81,7 +95,7 @@ class Scope:
     lines: list[str] = field(default_factory=list)
     values: dict[Instance, GlslValue] = field(default_factory=dict)
     lookups: dict[tuple[Node, Coordinates], str] = field(default_factory=dict)
-    loads: dict[tuple[Node, Index], GlslValue] = field(default_factory=dict)
+    loads: dict[tuple[Node, str], GlslValue] = field(default_factory=dict)  # by the positions' keys
     pairs: dict[tuple[Node, Index], str] = field(default_factory=dict)  # of vectors that are one load
     atoms: dict[str, str] = field(default_factory=dict)
 
@@ -99,9 +113,12 @@ class Body:
         self.scopes = [Scope(frozenset())]
         self.pinned = 0  # values are written in this block or one inside it, whatever they depend on
         self._meaning: Mapping[str, Index] = {}
-        self._places: dict[tuple[Coordinates, tuple[Index, ...]], Place] = {}
-        # Under the present meaning, by the identity of the coordinates, which are held so that they keep it.
-        self._places_here: dict[int, tuple[Coordinates, Place]] = {}
+        self._places: dict[tuple[tuple[str, ...], tuple[str, ...]], Place] = {}
+        # By the identity of coordinates, which `_asked` holds: of all meanings, and of the present one.
+        self._asked: dict[int, Asked] = {}
+        self._read: dict[tuple[Node, int], tuple[Read, ...]] = {}
+        self._positions: dict[tuple[Node, int], Index] = {}
+        self._places_here: dict[int, Place] = {}
         self._names = 0
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -227,21 +244,27 @@ class Body:
             self._offer_as_index(self.scopes[-1], node, place.real, value)
 
     def _place(self, at: Coordinates) -> Place:
-        held = self._places_here.get(id(at))
-        if held is not None:
-            return held[1]
-        names = sorted(frozenset().union(*(index.variables for index in at)))
-        key = at, tuple(self._meaning[name] for name in names if name in self._meaning)
+        found = self._places_here.get(id(at))
+        if found is not None:
+            return found
+        asked, meaning = self._asked_of(at), self._meaning
+        key = asked.keys, tuple([meaning[name].key for name in asked.names if name in meaning])
         found = self._places.get(key)
         if found is None:
-            real = tuple(self.real(index) for index in at)
-            variables: frozenset[str] = frozenset().union(*(index.variables for index in real))
+            real = tuple([self.real(index) for index in at])
+            variables: frozenset[str] = frozenset().union(*[index.variables for index in real])
             found = self._places[key] = Place(real, variables)
-        self._places_here[id(at)] = at, found
+        self._places_here[id(at)] = found
         return found
 
-    def _find(self, node: Node, at: Coordinates) -> GlslValue | None:
-        instance = node, self._place(at)
+    def _asked_of(self, at: Coordinates) -> Asked:
+        found = self._asked.get(id(at))
+        if found is None:
+            names = frozenset().union(*[index.variables for index in at])
+            found = self._asked[id(at)] = Asked(at, tuple(map(_KEY, at)), tuple(sorted(names)))
+        return found
+
+    def _find(self, instance: Instance) -> GlslValue | None:
         for scope in self.scopes:
             found = scope.values.get(instance)
             if found is not None:
@@ -250,25 +273,24 @@ class Body:
 
     def value(self, node: Node, at: Coordinates) -> GlslValue:
         """The node's element at the coordinates; its operands are written first."""
-        stack = [(node, at, False)]
+        stack: list[tuple[Node, Coordinates, tuple[Read, ...] | None]] = [(node, at, None)]
         while stack:
-            wanted, place, ready = stack.pop()
-            if self._find(wanted, place) is not None:
+            wanted, there, reads = stack.pop()
+            place = self._place(there)
+            if self._find((wanted, place)) is not None:
                 continue
             if wanted.op == INPUT:
-                self._write(wanted, place, self._load(wanted, place))
-            elif ready:
-                self._write(wanted, place, self._expression(wanted, place))
+                self._write(wanted, place, self._load(wanted, there))
+            elif reads is not None:
+                self._write(wanted, place, self._expression(wanted, there, reads))
             else:
-                stack.append((wanted, place, True))
-                stack.extend((read, where, False) for read, where in reversed(self._reads(wanted, place)))
-        found = self._find(node, at)
-        assert found is not None
-        return found
+                reads = self._reads(wanted, there)
+                stack.append((wanted, there, reads))
+                stack.extend([(read, where, None) for read, where in reversed(reads)])
+        return self._found(node, at)
 
-    def _write(self, node: Node, at: Coordinates, value: GlslValue) -> None:
+    def _write(self, node: Node, place: Place, value: GlslValue) -> None:
         self.uses.doubles |= node.dtype.name == "f64"
-        place = self._place(at)
         scope = self._scope_for(place.variables)
         if not value.text.isidentifier() and node.op != "constant":
             value = GlslValue(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
@@ -285,8 +307,7 @@ class Body:
             place = tuple(substitute(index, {_LANE: constant(number)}) for index in at)
             scope.lookups[node, place] = f"{value.text}.{component}" if value.width == VECTOR else value.text
 
-    def _expression(self, node: Node, at: Coordinates) -> GlslValue:
-        reads = self._reads(node, at)
+    def _expression(self, node: Node, at: Coordinates, reads: tuple[Read, ...]) -> GlslValue:
         operands = [self._found(read, place) for read, place in reads]
         match node.op:
             case "constant":
@@ -309,11 +330,23 @@ class Body:
 
     def _reads(self, node: Node, at: Coordinates) -> tuple[Read, ...]:
         """What an element is computed from. A shader for every shape does not know where runs begin."""
-        read = None if self.parameters.lifted else one_read(node, at)
-        return READS[node.op](node, at) if read is None else (read,)
+        found = self._read.get((node, id(at)))
+        if found is None:
+            self._asked_of(at)
+            read = None if self.parameters.lifted else one_read(node, at)
+            found = self._read[node, id(at)] = READS[node.op](node, at) if read is None else (read,)
+        return found
+
+    def _position(self, node: Node, at: Coordinates) -> Index:
+        """The place of an element in its array, in the shader's variables."""
+        found = self._positions.get((node, id(at)))
+        if found is None:
+            self._asked_of(at)
+            found = self._positions[node, id(at)] = flatten(at, node.shape)
+        return self.real(found)
 
     def _found(self, node: Node, at: Coordinates) -> GlslValue:
-        found = self._find(node, at)
+        found = self._find((node, self._place(at)))
         assert found is not None, f"{node!r} was not computed at {at}"
         return found
 
@@ -370,15 +403,17 @@ class Body:
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def _load(self, node: Node, at: Coordinates) -> GlslValue:
-        position = self.real(flatten(at, node.shape))
+        position = self._position(node, at)
+        load = node, position.key
         for known in self.scopes:
-            if (node, position) in known.loads:
-                return known.loads[node, position]
+            found = known.loads.get(load)
+            if found is not None:
+                return found
         scope = self._scope_for(position.variables)
         value = self.load_at(node, position)
         name = self.declare(scope, type_name(node.dtype, value.width), value.text)
-        scope.loads[node, position] = GlslValue(name, value.width)
-        return scope.loads[node, position]
+        found = scope.loads[load] = GlslValue(name, value.width)
+        return found
 
     def loads(self) -> int:
         """The number of loads from memory in the open blocks."""
@@ -386,7 +421,7 @@ class Body:
 
     def provide(self, node: Node, position: Index, value: GlslValue) -> None:
         """Records an array's element at a position, in the shader's variables, so that it is not loaded."""
-        self.scopes[-1].loads[node, position] = value
+        self.scopes[-1].loads[node, position.key] = value
 
     def load_at(self, node: Node, position: Index) -> GlslValue:
         """The array's element, or four, at a position in the shader's variables; inside the array in any case."""
@@ -435,7 +470,7 @@ class Body:
 
     def store(self, node: Node, at: Coordinates, value: GlslValue, address: str) -> None:
         """Writes a value to the node's array in memory, inside it in any case."""
-        position, is_held = inside(self.real(flatten(at, node.shape)), node.type.size), node.op == "cast"
+        position, is_held = inside(self._position(node, at), node.type.size), node.op == "cast"
         if _LANE not in position.variables:
             self.line(self.memory.stored(node.dtype, address, self.index(position), value.text, is_held))
             return

@@ -10,6 +10,7 @@ from lavax.backends.vulkan.glsl.body import GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, grid, open_body
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.kept import kept
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.build.contraction_geometry import operand_at, sizes_of
 from lavax.passes.kernels.index import (
@@ -77,22 +78,25 @@ class Contraction:
 
     def inputs_of_results(self) -> int:
         """The number of elements that the epilogue loads per result, of arrays with at least as many elements."""
-        coordinates = self.kernel.coordinates
-        reads = (read for output in self.kernel.graph.outputs for read in self._reads(output, coordinates[output]))
-        return len({(node, at) for node, at in reads if node.type.size >= self.dot.type.size})
+        return len(set(self._read_for_results))
 
     def load_for_results(self, m: Index, n: Index) -> int:
         """Loads the epilogue's other inputs for one element or four, and returns the number of loads.
 
         Arrays that several elements read, such as a bias, are left out.
         """
-        coordinates, before = self.kernel.coordinates, self.body.loads()
+        before = self.body.loads()
         with self.body.at(self.place_of(m, n, self.batch)):
-            for output in self.kernel.graph.outputs:
-                for node, at in self._reads(output, coordinates[output]):
-                    if node.type.size >= self.dot.type.size:
-                        self.body.value(node, at)
+            for node, at in self._read_for_results:
+                self.body.value(node, at)
         return self.body.loads() - before
+
+    @kept
+    def _read_for_results(self) -> list[tuple[Node, Coordinates]]:
+        """What the epilogue reads of arrays with at least as many elements as there are results."""
+        coordinates = self.kernel.coordinates
+        reads = (read for output in self.kernel.graph.outputs for read in self._reads(output, coordinates[output]))
+        return [(node, at) for node, at in reads if node.type.size >= self.dot.type.size]
 
     def _reads(self, node: Node, at: Coordinates) -> Iterator[tuple[Node, Coordinates]]:
         """The array elements that an element is computed from, at coordinates that depend on no other element."""
