@@ -134,7 +134,7 @@ def _whole(points: int, across: bool, part: DType) -> Sequence[int]:
     return (points,)
 
 
-def _no_steps(points: int, part: DType) -> Sequence[int]:
+def _no_steps(points: int, inverse: bool, part: DType) -> Sequence[int]:
     return ()
 
 
@@ -145,9 +145,9 @@ class Transforms:
     # The points of each step of a transform of so many points, whose product they are; whether neighbours in memory
     # belong to different lines, and the dtype of their parts.
     steps: Callable[[int, bool, DType], Sequence[int]] = _whole
-    # Of a transform of so many points that are pairs of real ones, with the points of the last step at the end; none if
-    # no step holds the numbers that are joined, which are mirrored.
-    mirrored_steps: Callable[[int, DType], Sequence[int]] = _no_steps
+    # Of a transform of so many points that are pairs of real ones, or of its inverse, with the points of the last step
+    # at the end; none if no step holds the numbers that are joined, which are mirrored.
+    mirrored_steps: Callable[[int, bool, DType], Sequence[int]] = _no_steps
     # The largest prime number of points of a step; of few numbers it is at most 31.
     largest_prime: int = 31
 

@@ -97,12 +97,15 @@ def lanes_of(points: int, rest: int, behind: int, profile: DeviceProfile) -> int
     return min((n for n in fitting if points // n <= LANE_LIMITS.preferred), default=max(fitting, default=0))
 
 
-def mirrored_steps_of(points: int, part: DType, profile: DeviceProfile) -> Sequence[int]:
-    """The points of each step, in whose last one an invocation of a CPU driver holds two lines; none on a GPU."""
+def mirrored_steps_of(points: int, inverse: bool, part: DType, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step, in whose last one an invocation of a CPU driver holds two lines, or the only one is by
+    lanes unless it is an inverse; none on a GPU."""
     if profile.kind != "cpu":
         return ()
     found = steps_of(points, False, part, profile)
-    return found if found[-1] <= REGISTER_LIMITS.together else _steps(prime_factors(points), REGISTER_LIMITS.together)
+    if found[-1] <= REGISTER_LIMITS.together or (len(found) == 1 and not inverse and lanes_of(points, 1, 1, profile)):
+        return found
+    return _steps(prime_factors(points), REGISTER_LIMITS.together)
 
 
 def largest_prime(profile: DeviceProfile) -> int:

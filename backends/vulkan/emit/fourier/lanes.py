@@ -27,7 +27,7 @@ def emit_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: i
     lines, _, rest, behind, _ = routine.operands[0].shape
     count = lanes * max(lines * rest * behind // 2, 1) if rest * behind > 1 else lanes * lines
     place = quotient(routine.open(count), lanes)
-    step = _Lanes(routine, lanes)
+    step = Lanes(routine, lanes)
     if rest * behind > 1:
         _TwoLines(step, place).write()
     else:
@@ -35,12 +35,12 @@ def emit_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: i
     return routine.close(count, subgroup=True)
 
 
-class _Lanes:
+class Lanes:
     """The lanes that share points, and what they exchange."""
 
     def __init__(self, routine: RoutineShader, count: int) -> None:
         self.routine, self.body, self.count = routine, routine.body, count
-        sign = 1 if routine.node.attrs["reverse"] else -1
+        sign = 1 if routine.node.attrs.get("reverse") else -1
         self.single, self.double = (Registers(self.body, routine.node.dtype, n, sign) for n in (1, 2))
         self.number = routine.position("member", f"int(gl_SubgroupInvocationID % {count}u)", count)
         bits = count.bit_length() - 1
@@ -82,8 +82,12 @@ class _Lanes:
         return self.double.named(f"{four}.xz", f"{four}.yw")
 
 
-def _write_line(lanes: _Lanes, line: Index) -> None:
-    """A line that is whole and lies along memory. Each lane has two neighbours of every 2q points."""
+def transformed_line(lanes: Lanes, line: Index) -> list[tuple[Number, Number]]:
+    """The transform of a line that is whole and lies along memory.
+
+    Each lane has two neighbours of every 2q points, and of the result p/2 numbers from p/2 times its `frequency` on,
+    each with the one that is half the points behind.
+    """
     points = lanes.routine.operands[0].shape[1]
     own = points // (2 * lanes.count)
     starts = [linear([(line, points), (lanes.number, 2)], j * 2 * lanes.count) for j in range(own)]
@@ -100,6 +104,12 @@ def _write_line(lanes: _Lanes, line: Index) -> None:
     for x in map(lanes.across, turned):
         even, odd = of_one(x, 0), lanes.single.times(of_one(x, 1), last)
         pairs.append((lanes.single.plus(even, odd), lanes.single.minus(even, odd)))
+    return pairs
+
+
+def _write_line(lanes: Lanes, line: Index) -> None:
+    pairs, points = transformed_line(lanes, line), lanes.routine.operands[0].shape[1]
+    own = len(pairs)
     for half in (0, 1):
         for k in range(0, own, 2):
             position = linear([(line, points), (lanes.frequency, own)], half * own * lanes.count + k)
@@ -109,7 +119,7 @@ def _write_line(lanes: _Lanes, line: Index) -> None:
 class _TwoLines:
     """Two lines that are neighbours in memory."""
 
-    def __init__(self, lanes: _Lanes, place: Index) -> None:
+    def __init__(self, lanes: Lanes, place: Index) -> None:
         self.lanes, self.routine, self.single, self.double = lanes, lanes.routine, lanes.single, lanes.double
         _, self.points, self.rest, self.behind, _ = self.routine.operands[0].shape
         self.own, self.width = self.points // lanes.count, self.rest * self.behind

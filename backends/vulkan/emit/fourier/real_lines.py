@@ -7,7 +7,9 @@ transforms them together. The column 0 is its own mirror image: there the second
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
+from lavax.backends.vulkan.emit.fourier.choose import lanes_of
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.real_lanes import emit_spectrum_by_lanes
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
@@ -19,8 +21,12 @@ from lavax.passes.numerics.unit_roots import unit_root as host_root
 
 def emit_spectrum(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a last step."""
+    (node,) = kernel.graph.outputs
+    lines, points, behind, _ = node.operands[0].shape
+    lanes = lanes_of(points, 1, 1, profile) if behind == 1 else 0
+    if lanes:
+        return emit_spectrum_by_lanes(kernel, profile, lifted, lanes)
     routine = open_routine(kernel, profile, lifted)
-    lines, points, behind, _ = routine.operands[0].shape
     count = lines * _columns(behind)
     step = _Step(routine, points, behind, routine.open(count), -1)
     if behind == 1:

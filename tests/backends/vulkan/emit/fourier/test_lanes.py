@@ -32,7 +32,8 @@ def test_steps_with_lanes() -> None:
     expected = {64: [64], 1024: [1024], 1000: [20, 50], 4096: [128, 32], 16384: [128, 128], 36: [36], 360: [20, 18]}
     assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in expected} == expected
     assert list(steps_of(1024, True, float32, CPU_DRIVER)) == [32, 32]
-    assert list(mirrored_steps_of(1024, float32, CPU_DRIVER)) == [32, 32]
+    assert list(mirrored_steps_of(1024, False, float32, CPU_DRIVER)) == [1024]
+    assert list(mirrored_steps_of(1024, True, float32, CPU_DRIVER)) == [32, 32]
 
 
 def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:

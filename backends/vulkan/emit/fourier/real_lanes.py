@@ -1,0 +1,74 @@
+"""Transforms of real lines in one step, whose pairs lanes of a subgroup share (lanes.py).
+
+Of q lanes the one of the frequency F has the numbers z[f] of the pairs' transform for f from F·p on, and those half the
+line behind. The mirrored number z[h − f] is then with the lane whose number has all bits the other way; for the first
+number of a lane with that of the frequency −F. So lanes exchange once more, and each takes the spectra of the elements
+at even and at odd places apart for all its numbers.
+"""
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.fourier.butterflies import Number
+from lavax.backends.vulkan.emit.fourier.lanes import Lanes, transformed_line
+from lavax.backends.vulkan.emit.fourier.numbers import write_number
+from lavax.backends.vulkan.emit.fourier.roots import unit_root
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.routine import open_routine
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.index import linear, quotient
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.numerics.unit_roots import unit_root as host_root
+
+
+def emit_spectrum_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, count: int) -> Launch:
+    """The shader of a last step that is the only one, of which so many lanes share a line."""
+    routine = open_routine(kernel, profile, lifted)
+    lines, half, _, _ = routine.operands[0].shape
+    line = quotient(routine.open(lines * count), count)
+    lanes = Lanes(routine, count)
+    pairs = transformed_line(lanes, line)
+    own, single = len(pairs), lanes.single
+    of_lane = unit_root(single, lanes.body.index(linear([(lanes.frequency, own)])), 2 * half)
+    roots = [of_lane if k == 0 else single.times(of_lane, single.constant(host_root(-k, 2 * half))) for k in range(own)]
+    for k, mirrored in enumerate(_mirrored(lanes, pairs)):
+        for side in (0, 1):
+            position = linear([(line, half + 1), (lanes.frequency, own)], side * own * count + k)
+            write_number(routine, position, _spectrum(lanes, pairs[k][side], mirrored[side], roots[k], side))
+    lanes.body.line(f"if ({lanes.body.index(lanes.frequency)} == 0) {{")
+    real, imaginary = pairs[0][0].real, pairs[0][0].imaginary
+    write_number(routine, linear([(line, half + 1)], half), Number(f"{real} - {imaginary}", single.text(0.0)))
+    lanes.body.line("}")
+    return routine.close(lines * count, subgroup=True)
+
+
+def _mirrored(lanes: Lanes, pairs: list[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
+    """z[h − f] for each number z[f]."""
+    single, count = lanes.single, lanes.count
+    bits = count.bit_length() - 1
+    opposite = lanes.body.declare(lanes.body.scopes[-1], "int", f"-{lanes.body.index(lanes.frequency)} & {count - 1}")
+    moved = " | ".join(f"(({opposite} >> {bit} & 1) << {bits - 1 - bit})" for bit in range(bits))
+    lane = f"(gl_SubgroupInvocationID & ~{count - 1}u) + uint({moved})"
+    place = lanes.body.declare(lanes.body.scopes[-1], "uint", lane)
+    is_own = lanes.body.declare(lanes.body.scopes[-1], "bool", f"{opposite} == 0")
+
+    def of_opposite(own: Number, other: Number) -> Number:
+        given = single.named(*(f"subgroupShuffle({part}, {place})" for part in (other.real, other.imaginary)))
+        return single.named(f"{is_own} ? {own.real} : {given.real}", f"{is_own} ? {own.imaginary} : {given.imaginary}")
+
+    def of_other_bits(x: Number) -> Number:
+        return single.named(*(f"subgroupShuffleXor({part}, {count - 1}u)" for part in (x.real, x.imaginary)))
+
+    first = (of_opposite(*pairs[0]), of_opposite(*reversed(pairs[0])))
+    return [first, *((of_other_bits(pairs[-k][1]), of_other_bits(pairs[-k][0])) for k in range(1, len(pairs)))]
+
+
+def _spectrum(lanes: Lanes, z: Number, mirrored: Number, root: Number, side: int) -> Number:
+    """(z + z̄')/2 − i/2·root·(z − z̄') for the mirrored number z'; half a line behind, the root is turned by −i."""
+    single, half = lanes.single, lanes.single.text(0.5)
+    even = single.named(*(f"{half} * ({part})" for part in _parts(z, mirrored, "+-")))
+    odd = single.named(*(f"{half} * ({part})" for part in _parts(z, mirrored, "-+")))
+    turned = single.times(odd, root)
+    return single.minus(even, turned) if side else single.minus_i_times(even, turned)
+
+
+def _parts(z: Number, mirrored: Number, signs: str) -> tuple[str, str]:
+    return f"{z.real} {signs[0]} {mirrored.real}", f"{z.imaginary} {signs[1]} {mirrored.imaginary}"
