@@ -14,14 +14,17 @@ from lavax.tracer.tracing.tracing import Traced
 from lavax.tracer.values.abstract import Abstract
 from lavax.tracer.values.value import Value
 
+_KINDS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
+
 
 def trace_loop_body(
     name: str, function: Callable[..., Any], structures: list[TreeDef], carried: list[Value], others: list[Abstract]
 ) -> tuple[Traced, list[Value]]:
     """The traced body, and the values carried into the first iteration, of the types that the body returns.
 
-    A weak value takes the dtype of the body's result. With two structures the body returns a pair, whose first part
-    is carried. Raises ControlFlowTypeError if that differs from the carried values in structure, shapes or dtypes.
+    A weak value takes the dtype of the body's result, unless that is of a lower kind. With two structures the body
+    returns a pair, whose first part is carried. Raises ControlFlowTypeError if that differs from the carried values in
+    structure, shapes or dtypes.
     """
     body = trace_body(function, structures, [*(value.abstract for value in carried), *others], f"{name} body")
     given, types = body.structure, output_types(body)
@@ -39,8 +42,8 @@ def trace_loop_body(
 
 
 def _settled(value: Value, type: TensorType, weak: bool) -> Value:
-    """A carried value in the dtype that the body returns for it, if it is weak; otherwise itself."""
-    if not value.weak or value.shape != type.shape:
+    """A carried value in the dtype that the body returns for it, if it is weak and that holds it; otherwise itself."""
+    if not value.weak or value.shape != type.shape or _KINDS[value.type.dtype.kind] > _KINDS[type.dtype.kind]:
         return value
     if value.type != type:
         return bind("cast", value, type=type)

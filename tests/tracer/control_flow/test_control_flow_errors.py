@@ -22,6 +22,8 @@ PAIR = {"a": X, "b": X}
         (lambda: lx.switch(1, [lambda x: PAIR, lambda x: {"a": x, "b": x[:2]}], X), r"branch 1 gives f32\[2\] at b"),
         (lambda: lx.scan(lambda c, x: (c[:2], None), X, X), r"body gives f32\[2\], but its argument has f32\[3\]"),
         (lambda: lx.scan(lambda c, x: c, X, X), "must give a pair"),
+        (lambda: lx.scan(lambda c, x: (c.astype("int32"), x), 1.5, X), r"body gives i32\[\], .* argument has f32\[\]"),
+        (lambda: lx.fori_loop(0, 3, lambda i, c: (c * 2) > 1, 1.5), r"body gives bool\[\]"),
         (lambda: lx.while_loop(lambda x: x, lambda x: x, X), r"scalar bool, got f32\[3\]"),
         (lambda: lx.associative_scan(lambda a, b: (a, b), X), "associative_scan: fn gives the structure"),
     ],
