@@ -10,6 +10,7 @@ Arrays keep paired blocks side by side, [..., matches, 2, rows of a block, …] 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,12 @@ def _unit(x: Node) -> float:
 
 
 def _scaled(matrix: Node) -> tuple[Node, Node]:
-    """The matrix divided by its largest element, and the divisor."""
+    """The matrix divided by its largest element, and the divisor. If one is infinite, all are NaN: a single NaN among
+    zeros, which is what dividing by infinity makes, would not reach all results."""
     rank = matrix.type.rank
     largest = reduce("max", absolute(matrix), (rank - 2, rank - 1))
     divisor = where(equal(largest, zeros(largest.type)), splat(1, largest.type), largest)
+    divisor = where(less(divisor, splat(inf, largest.type)), divisor, splat(nan, largest.type))
     return divide(matrix, broadcast(divisor, matrix.shape, range(rank - 2))), divisor
 
 

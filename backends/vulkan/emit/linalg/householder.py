@@ -23,11 +23,11 @@ _REFLECT_ONE = """
     highest = largest(highest);
     real below = 0.0;
     for (int r = k + 1 + lane; r < rows; r += LOCAL) {
-        real part = x.data[r * kept + k] / highest;
+        real part = x.data[r * kept + k] / (highest > 0.0 ? highest : 1.0);
         below += part * part;
     }
     below = total(below);
-    if (highest != 0.0 && below != 0.0) {
+    if (below != 0.0) {
         real alpha = x.data[k * kept + k];
         real part = alpha / highest;
         real beta = highest * sqrt(part * part + below) * (alpha < 0.0 ? 1.0 : -1.0);

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -42,3 +45,22 @@ def test_singular_values_and_vectors(size: int) -> None:
     unit = np.eye(size - 2)
     np.testing.assert_allclose(left.T @ left.astype(np.float64), unit, rtol=0, atol=size * EPSILON)
     np.testing.assert_allclose(right @ right.T.astype(np.float64), unit, rtol=0, atol=size * EPSILON)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("factors", [lx.linalg.svd, lx.linalg.eigh], ids=lambda function: function.__name__)
+def test_nan_and_infinity_stay_in_their_matrix(factors: Callable[..., Any], bad: float) -> None:
+    """Beside infinity all that is finite is as zero, and a NaN alone below a triangle would be lost with it."""
+    x = np.stack([matrix(SIZES[1])] * 3)
+    x[1, 20, 4] = bad
+    for found in run_as_gpu(lx.trace(lambda x: tuple(factors(x)))(x), [x]):
+        assert np.isnan(found[1]).all()
+        assert np.isfinite(found[[0, 2]]).all()
+
+
+def test_a_reflection_finds_nan_among_zeros() -> None:
+    """The greatest of zeros and NaN may be either, by GLSL."""
+    x = np.zeros((20, 12), np.float32)
+    x[9, 4] = np.nan
+    _, triangle = run_as_gpu(lx.trace(lambda x: tuple(lx.linalg.qr(x)))(x), [x])
+    assert np.isnan(triangle[4:, 4:][np.triu_indices(8)]).all()
