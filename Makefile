@@ -24,11 +24,12 @@ examples: .venv/package.stamp
 # The Khronos validation layer reports every wrong use of Vulkan as a failed test. With GALLIVM_PERF=nopt Mesa's CPU
 # drivers leave out LLVM's optimisations, and compile a shader in half the time, which is most of what the tests take.
 # Some run without both, as users do: also those of single functions, where an optimiser might lose a NaN or a sign. The
-# examples run in this way alone.
+# examples, and those of README.md, run in this way alone.
 test: .venv/package.stamp lint
 	@$(PYTHON) -m pytest $(IN_PARALLEL) tests/test_readme.py tests/examples tests/shaders_glsl \
 		tests/backends/vulkan/run/test_program.py tests/lavax/numpy/test_special_values.py
-	@LAVAX_VALIDATE=1 GALLIVM_PERF=nopt $(PYTHON) -m pytest $(IN_PARALLEL) --ignore tests/examples
+	@LAVAX_VALIDATE=1 GALLIVM_PERF=nopt $(PYTHON) -m pytest $(IN_PARALLEL) \
+		--ignore tests/examples --ignore tests/test_readme.py
 
 # The tests on the Mesa of Debian's backports, which is unpacked beside the installed one.
 test-newer-mesa: .venv/package.stamp
@@ -63,7 +64,7 @@ lint: .venv/package.stamp
 	@rm -rf build/typing && mkdir -p build/typing/lavax
 	@ln -s $(CURDIR)/lavax/* $(addprefix $(CURDIR)/,$(ROOMS)) build/typing/lavax/
 	@cd build/typing && $(CURDIR)/$(PYTHON) -m mypy --config-file $(CURDIR)/setup.cfg \
-		--cache-dir $(CURDIR)/.mypy_cache --package lavax | sed -E 's#^lavax/($(subst $() ,|,$(ROOMS)))/#\1/#'
+		--num-workers auto --cache-dir $(CURDIR)/.mypy_cache --package lavax | sed -E 's#^lavax/($(subst $() ,|,$(ROOMS)))/#\1/#'
 
 # A wheel that installs without a compiler: glslang is inside. It is left in dist/.
 wheel: .venv/package.stamp

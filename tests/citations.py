@@ -89,13 +89,14 @@ def missing_paths(text: str) -> list[str]:
     """The files and folders that a text names and that are not there."""
     files = [found["path"] for found in _FILE.finditer(text)]
     folders = [found["path"] for found in _FOLDER.finditer(_FILE.sub(" ", text))]
-    missing = [path for path in files if path not in _ELSEWHERE and not any(_ends(file, path) for file in _files())]
+    missing = [path for path in files if path not in _ELSEWHERE and PurePosixPath(path).parts not in _endings()]
     return [f"{path} is not there" for path in (*missing, *(path for path in folders if not _is_there(path)))]
 
 
-def _ends(file: PurePosixPath, path: str) -> bool:
-    parts = PurePosixPath(path).parts
-    return file.parts[-len(parts) :] == parts
+@cache
+def _endings() -> frozenset[tuple[str, ...]]:
+    """As much of the end of each file's path as one may write."""
+    return frozenset(file.parts[start:] for file in _files() for start in range(len(file.parts)))
 
 
 def _is_there(path: str) -> bool:

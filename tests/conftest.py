@@ -1,6 +1,7 @@
 """What all tests share."""
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -15,6 +16,17 @@ _LOWERED = names_of_family("lowered")
 
 # JAX is an oracle, and takes most of a GPU's memory at once if it finds one.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+# Modules and tests live as long as the run. Without this, the garbage collector walks them again and again: a third of
+# the time to collect tests, and 3 % of that to run them.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on, the garbage collector looks at what tests make alone."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

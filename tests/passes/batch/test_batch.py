@@ -57,10 +57,12 @@ OF_CASES = [case for case in all_cases() if case.arrays and case.op not in NEVER
 
 @pytest.mark.parametrize("op", sorted({case.op for case in OF_CASES}))
 def test_agrees_with_one_run_for_each_element(op: str) -> None:
-    """Every third choice of axes for each case, so that each choice meets several shapes and dtypes."""
+    """Every third choice of axes for each case, so that each choice meets several shapes and dtypes. Cases of special
+    values alone differ in what no axis depends on, and have many of them: one choice."""
     chosen = [case for case in OF_CASES if case.op == op and (case.special or case.node.dtype.is_float)]
     for number, case in enumerate(chosen or [case for case in OF_CASES if case.op == op]):
-        for axes in choices(case)[number % 3 :: 3] or choices(case):
+        several = choices(case)[number % 3 :: 3] or choices(case)
+        for axes in several[:1] if case.special else several:
             arrays = batched_arrays(case, axes)
             graph = batch(case.graph, axes, [0], SIZE)
             verify(graph)

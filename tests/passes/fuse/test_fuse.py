@@ -296,7 +296,14 @@ def test_kernels_compute_what_the_graph_computes(name: str) -> None:
     assert_computes(program_of(graph), graph, arrays, tolerance=1e-9)
 
 
-@pytest.mark.parametrize(("first", "steps"), [(start, 25) for start in range(0, 300, 50)] + [(1000, 80), (2000, 200)])
+RANDOM_GRAPHS = [
+    *((start, 25) for start in range(0, 300, 50)),
+    (1000, 80),
+    pytest.param(2000, 200, marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("first", "steps"), RANDOM_GRAPHS)
 def test_random_graphs_become_kernels_that_compute_the_same(first: int, steps: int) -> None:
     """To the bit, with every input donated, raw and simplified; seeds that once failed are among them."""
     for seed in range(first, first + 50):

@@ -119,4 +119,4 @@ def test_time_to_kernels_grows_as_the_program_does(target: Target) -> None:
         return time.process_time() - start
 
     seconds(50)
-    assert min(seconds(1200), seconds(1200)) < 9 * min(seconds(300), seconds(300))
+    assert min(seconds(600), seconds(600)) < 9 * min(seconds(150), seconds(150))

@@ -110,7 +110,7 @@ RECORDED: dict[str, list[float]] = {
 }
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", ["resnet-18", pytest.param("resnet-50", marks=pytest.mark.long)])
 def test_a_folder_is_trained_and_saved(name: str, tmp_path: Path) -> None:
     lx.io.save_pretrained(model_of(name), tmp_path / "before")
     losses, model = trained(name, tmp_path / "before")

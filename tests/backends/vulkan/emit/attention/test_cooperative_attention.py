@@ -138,10 +138,7 @@ def test_shapes_fit_the_device(lanes: int, memory: int) -> None:
             assert memory < 32 << 10
 
 
-@pytest.fixture(
-    params=[(SQUARE, False), (SQUARE, True), (FLAT, False)],
-    ids=["through shared memory", "converted", "of two rows"],
-)
+@pytest.fixture
 def emulating(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[VulkanBackend]:
     """The device at hand, each of whose lanes emulates small matrices whole; with and without conversions."""
     matrices, converts = request.param
@@ -154,9 +151,25 @@ def emulating(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     yield with_profile(replace(own, kind="gpu", matrices=matrices, converts_matrices=converts))
 
 
+EMULATED = {
+    "through shared memory": (SQUARE, False),
+    "converted": (SQUARE, True),
+    "of two rows": (FLAT, False),
+}
+PROBLEMS = [("bfloat16", 19, 19, True, False), ("float16", 17, 9, False, False), ("float16", 9, 21, False, True)]
+
+
+def of_every_kind() -> Iterator[Any]:
+    """Every problem with each kind of matrix; drivers take long for matrices of two rows, so daily with one alone."""
+    for kind, matrices in EMULATED.items():
+        for problem in PROBLEMS:
+            is_long = kind == "of two rows" and problem != PROBLEMS[1]
+            marks = [pytest.mark.long] if is_long else []
+            yield pytest.param(matrices, *problem, marks=marks, id="-".join(map(str, (kind, *problem))))
+
+
 @pytest.mark.parametrize(
-    "dtype, queries, keys, is_causal, is_biased",
-    [("bfloat16", 19, 19, True, False), ("float16", 17, 9, False, False), ("float16", 9, 21, False, True)],
+    "emulating, dtype, queries, keys, is_causal, is_biased", list(of_every_kind()), indirect=["emulating"]
 )
 def test_matrices_give_attention_and_its_gradients(
     emulating: VulkanBackend, dtype: str, queries: int, keys: int, is_causal: bool, is_biased: bool
