@@ -100,6 +100,7 @@ def relu(x: ArrayLike) -> Value:
     return choice(less_equal(value, 0), 0, value)
 
 
+@one_program(scalars=True)
 def relu6(x: ArrayLike) -> Value:
     """min(max(x, 0), 6), in the dtype of `x`."""
     value = relu(x)
@@ -278,6 +279,7 @@ def tanh_shrink(x: Value) -> Value:
     return subtract(x, tanh(x))
 
 
+@one_program(scalars=True)
 def hard_tanh(x: ArrayLike, min_val: ArrayLike = -1.0, max_val: ArrayLike = 1.0) -> Value:
     """x clipped to min_val … max_val."""
     value = as_floating(x)

@@ -20,6 +20,7 @@ from lavax.numpy.elementwise.comparison import equal, greater, less, logical_and
 from lavax.numpy.elementwise.rounding import remainder
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
@@ -37,6 +38,7 @@ def _at_end(end: ArrayLike, value: Value, axis: int) -> Value:
     return given if given.ndim else broadcast_to(given, shape)
 
 
+@one_program("n", "axis", scalars=True)
 def diff(
     a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Value:

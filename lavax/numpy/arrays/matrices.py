@@ -16,6 +16,7 @@ from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import moveaxis, ravel
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.powers import power
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["diag", "diagflat", "diagonal", "tri", "tril", "triu", "vander"]
@@ -91,12 +92,14 @@ def _matrices(name: str, x: ArrayLike) -> tuple[Value, TensorType]:
     return value, value.type.with_dtype(int32)
 
 
+@one_program("k")
 def tril(m: ArrayLike, k: int = 0) -> Value:
     """The matrices in the last two axes of `m` with zeros above the `k`-th diagonal."""
     value, kind = _matrices("tril", m)
     return where(_below(kind, k), value, 0) if value.type.dtype.kind != "bool" else _below(kind, k) & value
 
 
+@one_program("k")
 def triu(m: ArrayLike, k: int = 0) -> Value:
     """The matrices in the last two axes of `m` with zeros below the `k`-th diagonal."""
     value, kind = _matrices("triu", m)

@@ -18,6 +18,7 @@ from lavax.numpy.arrays.manipulation import ravel, swapaxes
 from lavax.numpy.elementwise.arithmetic import subtract
 from lavax.numpy.elementwise.rounding import remainder
 from lavax.tracer import bind, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.tracing.tracer import Tracer
 from lavax.tracer.values.value import Value
 
@@ -55,6 +56,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
     return flip(swapaxes(value, first, second), second)
 
 
+@one_program("shift", "axis")
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None) -> Value:
     """`a` with elements shifted by `shift` along `axis`, the last ones to the front; None: flattened.
 

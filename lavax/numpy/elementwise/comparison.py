@@ -11,6 +11,7 @@ from lavax.numpy._core.operands import ArrayLike, Splat, as_operand, as_value, s
 from lavax.numpy._core.promotion import promote
 from lavax.numpy.elementwise.arithmetic import abs
 from lavax.tracer import bind, constant, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = [
@@ -50,6 +51,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike) -> Value:
     return apply("xor", as_truth(x), as_truth(y), name="logical_xor")
 
 
+@one_program(scalars=True)
 def logical_not(x: ArrayLike) -> Value:
     """Whether each element is false (zero)."""
     return apply("not", as_truth(x), name="logical_not")
@@ -79,6 +81,7 @@ def isneginf(x: ArrayLike) -> Value:
     return equal(value, float("-inf")) if value.type.dtype.is_float else _everywhere(value, False)
 
 
+@one_program(scalars=True)
 def isfinite(x: ArrayLike) -> Value:
     """Whether each element is neither NaN nor infinite."""
     value = as_value(x)

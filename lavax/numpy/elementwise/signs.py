@@ -8,6 +8,7 @@ from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.elementwise.arithmetic import negative
 from lavax.numpy.elementwise.comparison import equal, less, where
 from lavax.tracer import bind, with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["copysign", "signbit"]
@@ -28,6 +29,7 @@ def signbit(x: ArrayLike) -> Value:
     return less(bind("bitcast", held, type=held.type.with_dtype(_INTEGERS[held.type.dtype])), 0)
 
 
+@one_program(scalars=True)
 def copysign(x: ArrayLike, y: ArrayLike) -> Value:
     """The size of `x` with the sign of `y`, elementwise, as a float; signs of zeros count."""
     (size, sign), weak = together("copysign", x, y, real=True)

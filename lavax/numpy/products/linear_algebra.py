@@ -20,6 +20,7 @@ from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.products.element_types import with_element_type
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["dot", "inner", "matmul", "outer", "tensordot", "trace", "vdot"]
@@ -178,6 +179,7 @@ def inner(
 
 
 @with_element_type
+@one_program("precision", "preferred_element_type", scalars=True)
 def vdot(
     a: ArrayLike, b: ArrayLike, *, precision: str | None = None, preferred_element_type: Any = None
 ) -> Value:

@@ -10,11 +10,13 @@ from lavax.numpy.elementwise.arithmetic import abs, add, multiply, subtract
 from lavax.numpy.elementwise.comparison import equal, isfinite, isnan, less_equal, logical_and, logical_or, where
 from lavax.numpy.reductions.reductions import all as all_over
 from lavax.tracer import constant
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 
 
+@one_program("equal_nan", scalars=True)
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Value:
@@ -26,6 +28,7 @@ def isclose(
     return logical_or(close, logical_and(isnan(first), isnan(second))) if equal_nan else close
 
 
+@one_program("equal_nan", scalars=True)
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Value:

@@ -99,3 +99,33 @@ def test_bounds_as_numbers_give_the_same_bits(low: float, high: float) -> None:
     with lx.disable_jit():
         expected = lx.random.uniform(key, (1000,), minval=low, maxval=high)
     np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+def test_numbers_that_are_part_of_the_kind_are_seen_as_they_are() -> None:
+    np.testing.assert_array_equal(np.signbit(np.asarray(lnp.copysign(lnp.asarray(X), 0.0))), False)
+    np.testing.assert_array_equal(np.signbit(np.asarray(lnp.copysign(lnp.asarray(X), -0.0))), True)
+    small = lnp.asarray(X, "uint8")
+    with lx.disable_jit(), pytest.raises(lx.DtypeError) as expected:
+        lnp.fmax(small, 300)
+    with pytest.raises(lx.DtypeError) as found:
+        lnp.fmax(small, 300)
+    assert str(found.value).splitlines()[0] == str(expected.value).splitlines()[0]
+
+
+def test_other_bounds_of_floats_compile_nothing(counted: Callable[[str], int]) -> None:
+    x = lx.device_put(X)
+    for bound in range(1, 5):
+        np.testing.assert_array_equal(np.asarray(lnp.clip(x, -bound, bound / 2)), np.clip(X, -bound, bound / 2))
+    assert counted("traces") == 1 and counted("submits") == 4
+
+
+@pytest.mark.parametrize("name", ["isclose", "copysign", "hypot", "fmax", "fmin"])
+def test_elementwise_functions_of_several_operations_are_one_submission(
+    name: str, counted: Callable[[str], int]
+) -> None:
+    x, y = lx.device_put(X), lx.device_put(X - 1)
+    getattr(lnp, name)(x, y)
+    before = counted("submits")
+    found = getattr(lnp, name)(x, y)
+    assert counted("submits") == before + 1
+    np.testing.assert_allclose(np.asarray(found), getattr(np, name)(X, X - 1), rtol=1e-6)
