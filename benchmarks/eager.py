@@ -13,7 +13,8 @@ from benchmarks.overhead import interleaved, microseconds
 
 
 def measure() -> Sequence[Figure]:
-    """Small calls one after another, not waited for, as in a user's session."""
+    """Small calls one after another, not waited for, as in a user's session, and calls over large arrays, waited for.
+    """
     calls = _calls(lx, lnp)
     peers = _jax_calls()
     times = interleaved(*[function for name in calls for function in (calls[name], *_of(peers, name))])
@@ -29,7 +30,7 @@ def measure() -> Sequence[Figure]:
 
 def _calls(library: Any, numpy: Any) -> dict[str, Callable[[], Any]]:
     """The calls; `library` and `numpy` are those of lavax or of JAX."""
-    key, x = library.random.key(0), numpy.arange(10.0)
+    key, x, large = library.random.key(0), numpy.arange(10.0), numpy.ones((1000, 999))
 
     def doubled(x: Any) -> Any:
         return numpy.sin(x) * 2 + 1
@@ -42,6 +43,10 @@ def _calls(library: Any, numpy: Any) -> dict[str, Callable[[], Any]]:
         "random.split": lambda: library.random.split(key),
         "random.randint of 10 numbers": lambda: library.random.randint(key, (10,), 0, 5),
         "a fresh jit of a function": lambda: library.jit(doubled)(x),
+        "x * x of 1000 by 999": lambda: (large * large).block_until_ready(),
+        "x + row of 1000 by 999": lambda: (large + large[0]).block_until_ready(),
+        "x[1:, 1:] of 1000 by 999": lambda: large[1:, 1:].block_until_ready(),
+        "isclose of 1000 by 999": lambda: numpy.isclose(large, large).block_until_ready(),
     }
 
 
