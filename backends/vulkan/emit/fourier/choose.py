@@ -3,7 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.backends.vulkan.emit.fourier.shape import least_together, longest_line
+from lavax.backends.vulkan.emit.fourier.shape import (
+    least_together,
+    longest_across,
+    longest_line,
+    two_radices,
+)
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
@@ -61,7 +66,10 @@ def steps_of(points: int, across: bool, part: DType, profile: DeviceProfile) -> 
         return shared or (wide if len(wide) <= REGISTER_LIMITS.few or len(narrow) > REGISTER_LIMITS.many else narrow)
     if not across and points <= longest_line(profile, part, 1):
         return (points,)
-    return _steps(primes, longest_line(profile, part, least_together(part)))
+    limits = longest_line(profile, part, least_together(part)), longest_across(profile)
+    narrow, wide = (_steps(primes, most) for most in limits)
+    is_less = len(wide) < len(narrow) and all(two_radices(width, part) for width in wide)
+    return wide if is_less else narrow
 
 
 def _two_shared_steps(points: int, profile: DeviceProfile) -> Sequence[int]:

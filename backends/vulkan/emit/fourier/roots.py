@@ -6,33 +6,23 @@ from collections.abc import Callable
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, vector_type
 
 
-def multiples(registers: Registers, count: int, root: Callable[[int], Number], doublings: int = 1) -> list[Number]:
-    """The roots of the frequencies 1 to `count` − 1, as products of few of those of powers of two."""
-    powers = _powers(registers, count, root, doublings)
+def multiples(registers: Registers, count: int, root: Callable[[int], Number]) -> list[Number]:
+    """The roots of the frequencies 1 to `count` − 1, given those of powers of two: products of few of these."""
     found: dict[int, Number] = {}
     for frequency in range(1, count):
-        highest = frequency.bit_length() - 1
-        rest = frequency - (1 << highest)
-        found[frequency] = registers.times(powers[highest], found[rest]) if rest else powers[highest]
+        highest = 1 << frequency.bit_length() - 1
+        rest = frequency - highest
+        found[frequency] = registers.times(found[highest], found[rest]) if rest else root(frequency)
     return list(found.values())
 
 
-def multiples_from(
-    registers: Registers, start: Number, count: int, root: Callable[[int], Number], doublings: int = 1
-) -> list[Number]:
-    """`start` times the roots of the frequencies 0 to `count` − 1, by those of powers of two."""
-    found = [start]
-    for power in _powers(registers, count, root, doublings):
-        found += [registers.times(x, power) for x in found[: count - len(found)]]
-    return found
-
-
-def _powers(registers: Registers, count: int, root: Callable[[int], Number], doublings: int) -> list[Number]:
-    """The roots of the frequencies 1, 2, 4 … below `count`: given ones, each doubled some times."""
-    found: list[Number] = []
-    while 1 << len(found) < count:
-        given = len(found) % doublings == 0
-        found.append(root(1 << len(found)) if given else registers.times(found[-1], found[-1]))
+def multiples_from(registers: Registers, start: Number, count: int, root: Callable[[int], Number]) -> list[Number]:
+    """`start` times the roots of the frequencies 0 to `count` − 1, given those of powers of two."""
+    found, highest = [start], 1
+    while highest < count:
+        power = root(highest)
+        found += [registers.times(x, power) for x in found[: count - highest]]
+        highest *= 2
     return found
 
 

@@ -1,6 +1,8 @@
 """How a workgroup shares the points of a few lines."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
@@ -16,8 +18,7 @@ class WorkgroupLimits:
     radix: int = 16  # of an invocation, if the primes allow it
     together: int = 16  # lines that are neighbours in memory, whose complex64 numbers fill a cache line
     least_together: int = 8
-    apart: bool = False  # whether parts are exchanged one after the other where both of all lines do not fit
-    doublings: int = 1  # of a frequency whose root is computed, to the next such one
+    radix_across: int = 32  # of steps across memory whose parts are exchanged one after the other
 
 
 WORKGROUP_LIMITS = WorkgroupLimits()
@@ -57,28 +58,45 @@ def least_together(part: DType) -> int:
 
 def longest_line(profile: DeviceProfile, part: DType, together: int) -> int:
     """The most points of as many lines that shared memory holds."""
-    return _longest(profile, number_bytes(part) // (2 if WORKGROUP_LIMITS.apart else 1), together)
+    return _longest(profile, number_bytes(part), together)
+
+
+def longest_across(profile: DeviceProfile) -> int:
+    """The most points of a step across memory whose parts are exchanged one after the other."""
+    return _longest(profile, _WORD_BYTES, WORKGROUP_LIMITS.least_together)
 
 
 def _longest(profile: DeviceProfile, size: int, together: int) -> int:
-    """The same, if a number takes so many bytes there."""
+    """The most points of as many lines, if a number takes so many bytes there."""
     numbers, gap = profile.shared_memory_bytes // (size * together), _least_gap(size)
     return max((numbers - _banks(size)) * gap // (gap + 1), 1)
+
+
+def two_radices(points: int, part: DType) -> Sequence[int]:
+    """The radices of a step across memory whose parts are exchanged one after the other: with more than one exchange
+    that is slower than more steps. None if there are no such two, or for complex128, of which an invocation would have
+    too many registers."""
+    primes, widest = prime_factors(points), WORKGROUP_LIMITS.radix_across
+    if number_bytes(part) != _SINGLE_BYTES or max(primes, default=1) > widest:
+        return ()
+    found = balanced(primes, widest)
+    return found if len(found) <= 2 else ()
 
 
 def shape_of(points: int, lines: int, across: bool, part: DType, profile: DeviceProfile) -> WorkgroupShape:
     """The shape for so many lines; `across` if neighbours in memory belong to different lines."""
     limits = WORKGROUP_LIMITS
-    primes = prime_factors(points)
-    radices = balanced(primes, max([limits.radix, *primes]))
+    primes, size = prime_factors(points), number_bytes(part)
+    radices: Sequence[int] = balanced(primes, max([limits.radix, *primes]))
     most = min(limits.most_invocations, profile.max_workgroup_invocations)
+    wanted = min(limits.together * _SINGLE_BYTES // size, lines, most)
+    apart = across and points > _longest(profile, size, wanted) and bool(two_radices(points, part))
+    if apart:
+        radices, size = two_radices(points, part), size // 2
     members = min(points // radices[0], limits.invocations, most)
-    neighbours = limits.together * _SINGLE_BYTES // number_bytes(part)
-    wanted = max(min(neighbours if across else limits.invocations // members, lines, most), 1)
+    if not across:
+        wanted = max(min(limits.invocations // members, lines, most), 1)
     members = -(-members // -(-members * wanted // most))
-    size, apart = number_bytes(part), False
-    if limits.apart and points > _longest(profile, size, wanted):
-        size, apart = size // 2, True
     while wanted > 1 and points > _longest(profile, size, wanted):
         wanted -= 1
     # Whole parts of cache lines, if some lines are left for other workgroups.

@@ -12,7 +12,7 @@ from math import prod
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed, vector_type
 from lavax.backends.vulkan.emit.fourier.roots import multiples, multiples_from, unit_root
-from lavax.backends.vulkan.emit.fourier.shape import WORKGROUP_LIMITS, WorkgroupShape, number_bytes
+from lavax.backends.vulkan.emit.fourier.shape import WorkgroupShape, number_bytes
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
@@ -173,12 +173,7 @@ class _Step:
     def _turned(self, points: list[Number], place: Index, before: int) -> list[Number]:
         at = self.body.index(remainder(place, before))
         length = before * len(points)
-        roots = multiples(
-            self.registers,
-            len(points),
-            lambda k: unit_root(self.registers, f"{at} * {k}", length),
-            WORKGROUP_LIMITS.doublings,
-        )
+        roots = multiples(self.registers, len(points), lambda k: unit_root(self.registers, f"{at} * {k}", length))
         return [points[0], *(self.registers.times(x, root) for x, root in zip(points[1:], roots, strict=True))]
 
     def _loaded(self, share: _Share, place: Index) -> list[Number]:
@@ -223,6 +218,5 @@ class _Step:
             begin,
             len(frequencies),
             lambda k: unit_root(self.registers, f"{at} * {k * blocks}", length),
-            WORKGROUP_LIMITS.doublings,
         )
         return [self.registers.times(x, root) for x, root in zip(frequencies, roots, strict=True)]
