@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from lavax.backends.vulkan.compile import plan_cache
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.emit.candidates import chosen_by_rules
-from lavax.backends.vulkan.emit.program import Choice, by_sizes, emit_program
+from lavax.backends.vulkan.emit.program import Choice, Launches, by_sizes, emit_likely, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan
@@ -22,7 +22,7 @@ from lavax.base import config
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType
 from lavax.ir.printer import structural_key
-from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_optimized
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
@@ -179,7 +179,11 @@ class LoweredGraph:
 
         An output that is an input, or another output, is copied: any of the arrays may be donated.
         """
-        return schedule(with_results_apart(prepare(self.graph, self.target), {}), self._donated, target=self.target)
+        return self._kernels()
+
+    def _kernels(self, *likely: Callable[[Iterable[Kernel]], None]) -> KernelProgram:
+        prepared = with_results_apart(prepare(self.graph, self.target), {})
+        return schedule(prepared, self._donated, None, self.target, *likely)
 
     @cached_property
     def plan(self) -> Plan:
@@ -197,8 +201,12 @@ class LoweredGraph:
             vars(self)["plan"] = kept
             return kept
         if "plan" not in vars(self) and self._choice is by_sizes:
-            profile = self.backend.profile
-            vars(self)["plan"] = emit_program(self.kernels, profile, self._eager, self._choice, written)
+            profile, launches = self.backend.profile, Launches()
+            if "kernels" not in vars(self) and not self._eager:
+                vars(self)["kernels"] = self._kernels(
+                    lambda kernels: launches.update(emit_likely(kernels, profile, written))
+                )
+            vars(self)["plan"] = emit_program(self.kernels, profile, self._eager, self._choice, written, launches)
         if key is not None:
             plan_cache.store(key, self.plan)
         return self.plan

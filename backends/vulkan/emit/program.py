@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,7 +39,7 @@ from lavax.backends.vulkan.emit.table_names import (
     rest_of,
     rest_of_loop,
 )
-from lavax.backends.vulkan.emit.written_first import written_first
+from lavax.backends.vulkan.emit.written_first import is_compiled_longest, written_first
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -82,6 +82,9 @@ _EMITTERS_IN_LOOPS = _EMITTERS | {
 }
 # Chooses one of a kernel's `candidates.schedules_of`, or None for the one that suits its sizes.
 Choice = Callable[[Kernel], Hashable | None]
+# The launches of kernels, by their keys and the schedules that were chosen for them, or None.
+Launches = dict[tuple[Hashable, Hashable | None], Launch]
+_NONE: Launches = {}
 
 
 def by_sizes(kernel: Kernel) -> None:
@@ -99,13 +102,31 @@ def emit_program(
     lifted: bool = False,
     choice: Choice = by_sizes,
     written: Callable[[Dispatch], None] = _nobody_waits,
+    launches: Launches = _NONE,
 ) -> Plan:
     """The plan of a program for a device of this profile.
 
     With `lifted`, sizes are push constants, so that programs that differ only in sizes share their shaders. `written`
-    is told of each dispatch that runs, once its shader is written.
+    is told of each dispatch that runs, once its shader is written. `launches` are those that `emit_likely` has found.
     """
-    return _Emission(program, profile, lifted, choice, written).plan()
+    return _Emission(program, profile, lifted, choice, written, launches).plan()
+
+
+def emit_likely(kernels: Iterable[Kernel], profile: DeviceProfile, written: Callable[[Dispatch], None]) -> Launches:
+    """Writes the shaders that a driver compiles longest, of kernels that a program is likely to have, for later.
+
+    `written` is told of a dispatch of each, which stands for those of the program. If that has none, a pipeline was
+    made for nothing.
+    """
+    found: Launches = {}
+    for kernel in kernels:
+        if is_compiled_longest(kernel, profile):
+            of_device = replace(kernel, packed=profile.packed, paired=profile.paired)
+            key = kernel_key(of_device), None
+            if key[0] is not None and key not in found:
+                found[key] = launch = _EMITTERS[kernel.kind](of_device, profile, False)
+                written(Dispatch(suited(launch.shader, profile), (), (), launch.groups, False, kernel.kind))
+    return found
 
 
 class _Emission:
@@ -118,11 +139,12 @@ class _Emission:
         lifted: bool,
         choice: Choice,
         written: Callable[[Dispatch], None],
+        launches: Launches,
     ) -> None:
         self.program, self.profile, self.choice, self.eager = program, profile, choice, lifted
         self.lifted = lifted and not has_shaders_of_its_own(program, profile)
         self._written = written
-        self._launches: dict[Hashable, Launch] = {}
+        self._launches = dict(launches)
         self._works: dict[Hashable, Work] = {}
         self._suited_shaders: dict[Shader, Shader] = {}
         self._schedules: dict[Kernel, Hashable | None] = {}
@@ -526,13 +548,12 @@ class _Emission:
 
     def _launch(self, kernel: Kernel, key: Hashable | None, schedule: Hashable | None) -> Launch:
         """The kernel's launch; kernels of equal keys, such as those of a network's layers, are emitted once."""
-        key = None if key is None else (key, schedule)
-        found = None if key is None else self._launches.get(key)
+        found = None if key is None else self._launches.get((key, schedule))
         if found is None:
             chosen = () if schedule is None else (schedule,)
             found = _EMITTERS[kernel.kind](kernel, self.profile, self.lifted, *chosen)
             if key is not None:
-                self._launches[key] = found
+                self._launches[key, schedule] = found
         return found
 
     def _suited(self, shader: Shader) -> Shader:

@@ -33,6 +33,11 @@ def written_first(steps: Iterable[KernelStep], profile: DeviceProfile) -> Sequen
     return [step for _, step in sorted(early, key=lambda found: found[0])]
 
 
+def is_compiled_longest(kernel: Kernel, profile: DeviceProfile) -> bool:
+    """Whether a kernel's shader is worth writing before it is known what else there is."""
+    return profile.kind == "gpu" and _rank(kernel) < _PRODUCTS
+
+
 def _rank(kernel: Kernel) -> int:
     if kernel.kind == "contract":
         return _PRODUCTS

@@ -1,6 +1,7 @@
 """The order in which shaders are written, which is not that in which they run."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from lavax.backends.vulkan.plan.plan import Dispatch, Plan
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule import rematerialization
 from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.emit.emission import PROFILES
+from tests.backends.vulkan.emit.test_same_texts import ForGpu
 
 _ORDER = ("gradient of attention", "attention", "contract", "another")
 
@@ -62,3 +65,43 @@ def test_the_plan_is_the_one_written_in_order(device: str, monkeypatch: pytest.M
     assert dispatches == in_order.dispatches, "each is told of as it is written"
     assert (order == dispatches) == (device == "cpu"), "CPU drivers compile when kernels first run"
     assert len(order) == len(dispatches) == len(set(map(id, order))), "each is told of once"
+
+
+def test_shaders_of_likely_kernels_are_those_of_the_plan() -> None:
+    kernels, profile = _program(), PROFILES["gpu"]
+    told: list[Dispatch] = []
+    each = [step.kernel for step in kernels.steps]  # type: ignore[union-attr]
+    launches = program.emit_likely(each, profile, told.append)
+    plan = program.emit_program(kernels, profile)
+    assert {dispatch.shader for dispatch in told} <= {dispatch.shader for dispatch in plan.dispatches}
+    assert len(told) == len(launches) >= 2, "attention and its gradient, once for two layers"
+    assert program.emit_program(kernels, profile, launches=launches) == plan
+    assert not program.emit_likely(each, PROFILES["cpu"], told.append)
+
+
+def test_launches_that_are_given_are_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels, profile = _program(), PROFILES["gpu"]
+    each = [step.kernel for step in kernels.steps]  # type: ignore[union-attr]
+    launches = program.emit_likely(each, profile, lambda dispatch: None)
+    monkeypatch.setitem(program._EMITTERS, "routine", None)  # type: ignore[arg-type]
+    assert program.emit_program(kernels, profile, launches=launches)
+
+
+def test_a_graph_that_is_fused_twice_has_attention_written_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = replace(rematerialization.RematerializationLimits(), least_peak=0)
+    monkeypatch.setattr(rematerialization, "_LIMITS", limits)
+    kinds = lx.ShapeDtype((128, 64), "float32"), [lx.ShapeDtype((64, 64), "float32")] * 2
+    graph = lx.compile(lx.grad(_normed_layers, 1)).lower(*kinds).optimized
+    told: list[Dispatch] = []
+    plan = ForGpu().lower(graph).find_plan(told.append)
+    early = [dispatch for dispatch in told if not dispatch.slots]
+    assert early and told[: len(early)] == early
+    assert {dispatch.shader for dispatch in early} <= {dispatch.shader for dispatch in plan.dispatches}
+    assert plan == ForGpu().lower(graph).plan
+
+
+def _normed_layers(x: Any, weights: Any) -> Any:
+    for weight in weights:
+        hidden = lnp.reshape(lx.nn.layer_norm(x @ weight), (1, 128, 2, 32))
+        x = x + lnp.reshape(lx.nn.dot_product_attention(hidden, hidden, hidden), (128, 64))
+    return lnp.sum(lnp.sin(x))
