@@ -9,6 +9,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER
+from tests.backends.vulkan.emit.emission import dispatch_of
 
 rng = np.random.default_rng(9)
 LENGTH = 4800
@@ -47,6 +49,5 @@ def test_elements_are_read_and_written_as_they_are(read: str, dtype: str) -> Non
 def test_four_neighbours_are_one_texel() -> None:
     """Of two words where they are halves, of one where they are bytes; only stores loop over the lanes."""
     for dtype, read, write in (("float16", "couples0", "pairs1"), ("int8", "elements0", "singles1")):
-        lowered = lx.compile(lambda x: x + x).lower(lx.ShapeDtype((LENGTH,), dtype))
-        text = lowered.as_text("glsl")
+        text = dispatch_of(lx.trace(lambda x: x + x)(lx.ShapeDtype((LENGTH,), dtype)), CPU_DRIVER).shader.source
         assert f"texelFetch({read}" in text and f"{write}.data[" in text and "U32" not in text.split("void main")[1]

@@ -11,6 +11,8 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.device.commands import COUNTED, PLAIN, Recorder
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER
+from lavax.backends.vulkan.target import target_of
 from lavax.base.errors import ConcretizationError, ControlFlowTypeError, ReverseModeError, ShapeError
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.prepare.pipeline import prepare
@@ -113,8 +115,11 @@ def test_a_loop_may_swap_what_it_carries() -> None:
 @pytest.mark.usefixtures("no_register_loops")
 def test_scan_compiles_its_body_once() -> None:
     def kernels(length: int) -> str:
-        lowered = lx.compile(lambda w, h: lx.scan(lambda h, _: (lnp.tanh(w @ h), None), h, None, length=length)[0])
-        return str(lowered.lower(W, X).as_text("kernels"))
+        def scanned(w: Any, h: Any) -> Any:
+            return lx.scan(lambda h, _: (lnp.tanh(w @ h), None), h, None, length=length)[0]
+
+        target = target_of(CPU_DRIVER, 1 << 34, 1 << 32)  # others record several turns at once
+        return str(schedule(prepare(lx.trace(scanned)(W, X), target), target=target))
 
     assert kernels(10).replace("repeat 10", "repeat 10000") == kernels(10_000)
 

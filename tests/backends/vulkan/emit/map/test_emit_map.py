@@ -202,7 +202,7 @@ def test_elements_behind_the_last_whole_vector_are_computed_by_themselves(count:
         np.testing.assert_array_equal(mine, expected)
     rows = x[:4097].reshape(17, 241)
     np.testing.assert_array_equal(lx.compile(lambda x: lnp.flip(x, 1) + x[:1])(rows), np.flip(rows, 1) + rows[:1])
-    text = lx.compile(lambda x: x + x).lower(lx.ShapeDtype((count,), "float32")).as_text("glsl")
+    text = dispatch_of(lx.trace(lambda x: x + x)(lx.ShapeDtype((count,), "float32")), PROFILES["cpu"]).shader.source
     assert "stores1.data[" in text and f"gl_LocalInvocationID.x < {count % 4})" in text
 
 
