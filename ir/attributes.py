@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.batching_function import BatchingFunction
 from lavax.ir.graph import Graph, LaterGraph
 from lavax.ir.host_function import HostFunction
 from lavax.ir.limits import MOST_ELEMENTS
@@ -49,6 +50,7 @@ GRAPH = Domain("a graph", lambda value: isinstance(value, Graph))
 RULE = Domain("a graph", lambda value: isinstance(value, (Graph, LaterGraph)))
 GRAPHS = Domain("a list of graphs", _is_list(lambda value: isinstance(value, Graph)))
 FUNCTION = Domain("a function on the host", lambda value: isinstance(value, HostFunction))
+BATCHING = Domain("a batching function", lambda value: isinstance(value, BatchingFunction))
 
 # By the name of the attribute, which means one thing in all operations but those in the next table.
 DOMAINS: dict[str, Domain] = {
@@ -69,6 +71,7 @@ DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("forward", "rule"), RULE),
     "branches": GRAPHS,
     "function": FUNCTION,
+    "batching": BATCHING,
 }
 
 # (operation, attribute) -> its domain there.

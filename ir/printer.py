@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lavax.ir.batching_function import BatchingFunction
 from lavax.ir.graph import Graph, LaterGraph, Node
 from lavax.ir.host_function import HostFunction
 from lavax.ir.location import line_and_scope
@@ -29,7 +30,7 @@ def format_attribute(value: Any) -> str:
         return print_graph(value)
     if isinstance(value, LaterGraph):
         return '"itself"'
-    if isinstance(value, HostFunction):
+    if isinstance(value, (BatchingFunction, HostFunction)):
         return f'"{value}"'
     if isinstance(value, str):
         return f'"{value}"'

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lavax import (
     ad_checkpoint,
     core,
+    custom_batching,
     custom_derivatives,
     debug,
     dlpack,
@@ -200,6 +201,7 @@ __all__ = [
     "config",
     "ad_checkpoint",
     "core",
+    "custom_batching",
     "custom_derivatives",
     "custom_gradient",
     "custom_jvp",

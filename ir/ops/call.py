@@ -59,6 +59,11 @@ def _infer_custom_jvp(operands: Types, attrs: Attributes, declared: TensorType |
     return tuple_of(results)
 
 
+def _infer_custom_vmap(operands: Types, attrs: Attributes, declared: TensorType | None) -> TensorType:
+    _check("custom_vmap: the body", attrs["body"], operands, None)
+    return tuple_of(output_types(attrs["body"]))
+
+
 def _infer_checkpoint(operands: Types, attrs: Attributes, declared: TensorType | None) -> TensorType:
     _check("checkpoint: the body", attrs["body"], operands, None)
     if attrs["keep"] not in ("nothing", "dots"):
@@ -79,6 +84,8 @@ define(
     Operation("custom_vjp", "region", _infer_custom_vjp, _evaluate, ("arguments", "body", "forward", "backward"))
 )
 define(Operation("custom_jvp", "region", _infer_custom_jvp, _evaluate, ("arguments", "body", "rule")))
+# `batching` makes the graph of a batch: see BatchingFunction.
+define(Operation("custom_vmap", "region", _infer_custom_vmap, _evaluate, ("body", "batching")))
 # `keep`: which values of the body the gradient need not recompute: "nothing", or the results of "dots". Nor does it
 # recompute the last `named` results.
 define(

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of
+from lavax.ir.types import TensorType, int32
 from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand
 from lavax.passes.build.builder import build, sum_over
 
@@ -87,8 +88,16 @@ def _checkpoint(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     return Operand(build(node.op, *(operand.node for operand in operands), **attrs), True)
 
 
+def _custom_vmap(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
+    """The graph that the function's own rule gives, as the only branch of a switch, which is inlined later."""
+    graph = node.attrs["batching"].batched(axis.size, tuple(operand.batched for operand in operands))
+    number = build("constant", type=TensorType((), int32), value=0)
+    return Operand(build("switch", number, *(operand.node for operand in operands), branches=(graph,)), True)
+
+
 RULES: dict[str, BatchRule] = {
     "checkpoint": _checkpoint,
     "custom_jvp": _custom_jvp,
     "custom_vjp": _custom_vjp,
+    "custom_vmap": _custom_vmap,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node, substitute, with_operands
 
-CALLS = frozenset({"checkpoint", "custom_jvp", "custom_vjp"})
+CALLS = frozenset({"checkpoint", "custom_jvp", "custom_vjp", "custom_vmap"})
 
 
 def inline(graph: Graph, operands: Sequence[Node]) -> list[Node]:

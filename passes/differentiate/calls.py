@@ -158,17 +158,42 @@ def checkpoint_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | 
     return node, _at_floats(node, [item(pushed, number) for number in range(len(pushing.outputs))])
 
 
+def custom_vmap_forwards(node: Node, tangents: Maybe) -> tuple[Node, list[Node | None]]:
+    """The tangents are those of the body, which say nothing of batches."""
+    from lavax.passes.differentiate.forward import jvp  # forward mode uses these rules
+
+    body = node.attrs["body"]
+    whole = jvp(body, [position for position, tangent in enumerate(tangents) if tangent is not None])
+    operands = (*node.operands, *(tangent for tangent in tangents if tangent is not None))
+    return node, _at_floats(node, inline(whole, operands)[len(body.outputs) :])
+
+
+def custom_vmap_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
+    return _backward_of(inline(node.attrs["body"], node.operands), node.operands, node.operands, cotangents, matters)
+
+
 def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
     """Recomputes the body after a barrier that waits for the cotangents, and differentiates it there."""
-    from lavax.passes.differentiate.reverse import backward, with_kept_values  # reverse mode uses these rules
-
     given = [cotangent for cotangent in cotangents if cotangent is not None and cotangent.type.size]
     if not given:
         return [None] * len(node.operands)
     again = [computed_after(operand, given[0]) for operand in node.operands]
     outputs = _computed_again(node, again, given[0])
-    sources = [operand for operand, needed in zip(again, matters, strict=True) if needed]
     known = tuple(dict.fromkeys((*again, *node.operands, given[0])))  # kept values read what was there before
+    return _backward_of(outputs, again, known, cotangents, matters)
+
+
+def _backward_of(
+    outputs: Sequence[Node], operands: Sequence[Node], known: Sequence[Node], cotangents: Maybe, matters: Sequence[bool]
+) -> list[Node | None]:
+    """The cotangents of the `operands` that matter, from which, and from what is `known`, `outputs` are computed."""
+    from lavax.passes.differentiate.reverse import backward, with_kept_values  # reverse mode uses these rules
+
+    known = tuple(dict.fromkeys(known))
+    # One operand may stand at several places: each gets what is due to all, but once.
+    first = {operand: place for place, operand in reversed(list(enumerate(operands)))}
+    needed_places = [place for place, operand in enumerate(operands) if matters[place] and first[operand] == place]
+    sources = [operands[place] for place in needed_places]
     repeated = Graph(known, tuple(topological(outputs, stop=known)), tuple(outputs))
     repeated = with_kept_values(repeated, sources)
     seeds: dict[Node, Node] = {}
@@ -177,8 +202,8 @@ def checkpoint_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool])
             seeds[output] = build("add", seeds[output], cotangent) if output in seeds else cotangent
     found = backward(repeated, sources, seeds)
     outside = [*known, *(cotangent for cotangent in cotangents if cotangent is not None), *seeds.values()]
-    gradients = iter(_with_known_values(found, repeated, outside))
-    return [next(gradients) if needed else None for needed in matters]
+    gradients = dict(zip(needed_places, _with_known_values(found, repeated, outside), strict=True))
+    return [gradients.get(place) for place in range(len(operands))]
 
 
 def _with_known_values(gradients: Sequence[Node], repeated: Graph, outside: Sequence[Node]) -> list[Node]:

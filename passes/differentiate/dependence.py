@@ -74,4 +74,5 @@ _RULES: dict[str, _DependenceRule] = {
     "while": _while,
     "scan": _scan,
     "checkpoint": lambda node, reads: _outputs(node.attrs["body"], reads),
+    "custom_vmap": lambda node, reads: _outputs(node.attrs["body"], reads),
 }

@@ -145,6 +145,7 @@ TANGENT_RULES: dict[str, TangentRule] = {
     "checkpoint": calls.checkpoint_forwards,
     "custom_jvp": calls.custom_jvp_forwards,
     "custom_vjp": calls.custom_vjp_forwards,
+    "custom_vmap": calls.custom_vmap_forwards,
     "host_call": calls.host_call_forwards,
     "scan": _scan,
     "switch": _switch,

@@ -187,5 +187,6 @@ CONTROL_FLOW_RULES: dict[str, ControlFlowGradientRule] = {
     "checkpoint": calls.checkpoint_backwards,
     "custom_jvp": calls.custom_jvp_backwards,
     "custom_vjp": calls.custom_vjp_backwards,
+    "custom_vmap": calls.custom_vmap_backwards,
     "host_call": calls.host_call_backwards,
 }

@@ -29,6 +29,7 @@ GENERATORS: dict[str, Callable[[Source], Node]] = {
 NOT_GENERATED: dict[str, str] = {
     **dict.fromkeys(names_of_family("lowered"), "only passes make it, of operations that are generated"),
     **dict.fromkeys(names_of_family("axis"), "means something in a batch alone: transformations.AXIS_OPERATIONS"),
+    "custom_vmap": "its rule is Python, which has no text",
     "host_call": "calls Python, which has no text",
 }
 

@@ -161,6 +161,12 @@ class _CustomFunction:
         """As a method: the instance is the first argument."""
         return self if instance is None else functools.partial(self, instance)
 
+    def __getattr__(self, name: str) -> Any:
+        """The setters of rules of a function inside that has rules of another kind."""
+        if name in ("def_vmap", "defjvp", "defjvps", "defvjp") and "_function" in self.__dict__:
+            return getattr(self._function, name)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
     def _by_position(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
         try:
             bound = inspect.signature(self._function).bind(*args, **kwargs)
