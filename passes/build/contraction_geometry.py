@@ -170,9 +170,9 @@ def is_strided(node: Node) -> bool:
 
 
 def _order(node: Node) -> Hashable | None:
-    """How the node lies in memory, if it is a whole array in another order; else None."""
+    """How the node lies in memory, if it is a whole array in another order, perhaps in another dtype; else None."""
     moves: list[Hashable] = [node.shape]
-    while node.op in ("transpose", "reshape", "flip"):
+    while node.op in ("transpose", "reshape", "flip", "cast"):
         moves += (node.op, node.attrs.get("axes"), node.operands[0].shape)
         (node,) = node.operands
     return tuple(moves) if node.op == INPUT or node.op not in READS else None

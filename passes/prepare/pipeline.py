@@ -21,6 +21,7 @@ from lavax.passes.prepare.decompose.attention_results import with_rounded_result
 from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
 from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.joined_parts import with_parts_joined_in_products
+from lavax.passes.prepare.layouts import with_layouts_of_convolutions
 from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
@@ -55,6 +56,7 @@ PASSES = (
     Pass("results", with_rounded_results, "attention writes 16 bits where its result is cast to them"),
     Pass("shapes", _anywhere(with_read_shapes), "attention gives its result in the shape that is read"),
     Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
+    Pass("layouts", _anywhere(with_layouts_of_convolutions), "what follows a convolution has its channels last, too"),
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("lines", with_padded_lines, "large products by matrices read and write lines of whole vectors"),

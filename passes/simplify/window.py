@@ -4,7 +4,7 @@ from __future__ import annotations
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
 from lavax.ir.ops.elementwise import COMPARISONS
-from lavax.passes.build.builder import build, reduce, slice_, transpose, where, zeros
+from lavax.passes.build.builder import build, reduce, slice_, transposed, where, zeros
 from lavax.passes.build.matching import is_value, other_axes
 from lavax.passes.simplify import folding
 from lavax.passes.simplify.rewriting import RewriteRule
@@ -28,7 +28,7 @@ def _unshear_of_selection(node: Node) -> Node | None:
     return where(chosen, moved(x), zeros(node.type))
 
 
-def _conv_of_transpose(node: Node) -> Node | None:
+def conv_of_transpose(node: Node) -> Node | None:
     """conv(transpose(x), y) -> conv(x, y) over other axes, if the free axes of x keep their order or the result is
     smaller to transpose. Windows then have the layout of x in memory."""
     moved, right = node.operands
@@ -45,7 +45,7 @@ def _conv_of_transpose(node: Node) -> Node | None:
     first = len(node.attrs["batch"][0])
     order = [first + sorted(kept).index(axis) for axis in kept]
     pulled = build("conv", x, right, **attrs)
-    return transpose(pulled, [*range(first), *order, *range(first + len(kept), node.type.rank)])
+    return transposed(pulled, [*range(first), *order, *range(first + len(kept), node.type.rank)])
 
 
 def slice_of_reduction(node: Node) -> Node | None:
@@ -62,7 +62,7 @@ def slice_of_reduction(node: Node) -> Node | None:
 
 
 RULES: dict[str, tuple[RewriteRule, ...]] = {
-    "conv": (_conv_of_transpose,),
+    "conv": (conv_of_transpose,),
     "shear": (folding.movement,),
     "unshear": (_unshear_of_selection,),
 }

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.contraction import free_axes
-from lavax.passes.build.builder import broadcast, dot, pad, precision_of, reshaped, shear, slice_, transpose
+from lavax.passes.build.builder import broadcast, cast, dot, pad, precision_of, reshaped, shear, slice_, transpose
+from lavax.passes.numerics.narrow_movement import as_stored
 
 
 def _widened(node: Node) -> Node:
@@ -104,4 +105,8 @@ def _in_order(product: Node) -> Node:
         return product
     places = tuple(range(len(batch), len(batch) + len(summed)))
     batches = product.attrs["batch"][0], tuple(range(len(batch)))
-    return dot(windows, transpose(right, order), (of_windows, places), batches, **precision_of(product))
+    narrow = as_stored(right)
+    ordered = transpose(narrow, order)
+    if narrow is not right:
+        ordered = cast(ordered, right.dtype)
+    return dot(windows, ordered, (of_windows, places), batches, **precision_of(product))

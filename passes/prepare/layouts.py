@@ -1,0 +1,225 @@
+"""What follows a convolution is computed in the order of axes in which the convolution writes its result.
+
+A convolution has channels last, whatever the order in which a network names its axes: its readers transpose it. Between
+two convolutions stand operations that do not care about the order. If these are computed before the transposition and
+not after it, arrays in memory have channels last, and neighbours in memory are read by neighbouring invocations. The
+transpositions vanish in the next convolution, which names other axes of its operand then, and in sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import TensorType
+from lavax.passes.build.builder import broadcast, build, iota, located, set_location, splat, transposed
+from lavax.passes.build.matching import other_axes, splat_value
+from lavax.passes.simplify.window import conv_of_transpose
+
+Axes = tuple[int, ...]
+
+# A repeated operand is put into the other order if it has at most one element for so many of the result.
+_REPEATED = 8
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A value as the transposition of what is computed: axis i of the value is axis `axes[i]` of `x`."""
+
+    x: Node
+    axes: Axes
+
+    @property
+    def back(self) -> Axes:
+        """For each axis of `x`, that of the value."""
+        return tuple(sorted(range(len(self.axes)), key=self.axes.__getitem__))
+
+    def plain(self) -> Node:
+        return transposed(self.x, self.axes)
+
+
+# rule(node, its operands in the new graph, its moved operand): the node as a moved value, or None if it stays.
+MovementRule = Callable[[Node, Moved], Moved]
+
+
+def with_layouts_of_convolutions(graph: Graph) -> Graph:
+    """The graph in which transpositions of convolutions come after what can be computed before them.
+
+    If that transposes no fewer bytes, because little of what follows is indifferent to the order, the graph stays.
+    """
+    if not any(node.op == "conv" for node in graph.nodes):
+        return graph
+    layouts = _Layouts(graph.inputs)
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            layouts.take(node)
+    found = graph_of(graph.inputs, [layouts.plain(output) for output in graph.outputs])
+    return found if _transposed_bytes(found) < _transposed_bytes(graph) else graph
+
+
+def _transposed_bytes(graph: Graph) -> int:
+    return sum(node.type.nbytes for node in graph.nodes if node.op == "transpose")
+
+
+class _Layouts:
+    """The values of the new graph, by those of the old one: as they are, or moved."""
+
+    def __init__(self, inputs: Sequence[Node]) -> None:
+        self._plain: dict[Node, Node] = {node: node for node in inputs}
+        self._moved: dict[Node, Moved] = {}
+        self._written: set[Node] = set()  # by convolutions, and what is computed from these in their order
+        self._given = set(inputs)  # and what is computed from these alone, element by element
+
+    def plain(self, node: Node) -> Node:
+        """The value in the order of its own axes."""
+        if node not in self._plain:
+            self._plain[node] = self._moved[node].plain()
+        return self._plain[node]
+
+    def take(self, node: Node) -> None:
+        """Notes the value of a node whose operands are noted."""
+        moved = self._as_moved(node)
+        if moved is None:
+            self._keep(node, self._unmoved(node))
+        elif moved.axes == tuple(range(len(moved.axes))):
+            self._keep(node, moved.x)
+            self._written.add(moved.x)
+        else:
+            self._moved[node] = moved
+            self._written.add(moved.x)
+
+    def _keep(self, node: Node, found: Node) -> None:
+        self._plain[node] = found
+        if found.op == "conv":
+            self._written.add(found)
+        elif OPERATIONS[found.op].family == "elementwise":
+            large = [operand for operand in found.operands if not _is_cheap_to_move(operand)]
+            if any(operand in self._written for operand in large):
+                self._written.add(found)
+            elif all(operand in self._given for operand in large):
+                self._given.add(found)
+
+    def _unmoved(self, node: Node) -> Node:
+        same = with_operands(node, tuple(map(self.plain, node.operands)))
+        if same.op != "conv":
+            return same
+        return conv_of_transpose(same) or same
+
+    def _as_moved(self, node: Node) -> Moved | None:
+        if not node.operands:
+            return None
+        first = node.operands[0]
+        if OPERATIONS[node.op].family == "elementwise":
+            return self._elementwise(node)
+        if node.op == "transpose":
+            if first in self._moved:
+                moved = self._moved[first]
+                return Moved(moved.x, tuple(moved.axes[axis] for axis in node.attrs["axes"]))
+            found = self.plain(first)
+            return Moved(found, node.attrs["axes"]) if found in self._written else None
+        if node.op == "concatenate":
+            return self._concatenated(node)
+        rule = _RULES.get(node.op)
+        return rule(node, self._moved[first]) if rule is not None and first in self._moved else None
+
+    def _elementwise(self, node: Node) -> Moved | None:
+        """The operation before the movement that at least half of its large operands share.
+
+        What is computed from arguments alone, such as an optimizer's state, stays in the order that these have.
+        """
+        large = [operand for operand in node.operands if not _is_cheap_to_move(operand)]
+        moved = [self._moved[operand] for operand in large if operand in self._moved]
+        others = [operand for operand in large if operand not in self._moved]
+        if len(moved) < max(len(others), 1) or any(self.plain(other) in self._given for other in others):
+            return None
+        like = moved[0]
+        if any(each.axes != like.axes for each in moved):
+            return None
+        operands = [self._in_order_of(operand, like) for operand in node.operands]
+        return Moved(build(node.op, *operands, type=TensorType(like.x.shape, node.dtype), **node.attrs), like.axes)
+
+    def _in_order_of(self, node: Node, like: Moved) -> Node:
+        if node in self._moved:
+            return self._moved[node].x
+        shape = tuple(node.shape[axis] for axis in like.back)
+        found = self.plain(node)
+        if found.op == "constant":
+            return splat(splat_value(found), TensorType(shape, found.dtype))
+        if found.op == "iota":
+            return iota(TensorType(shape, found.dtype), like.axes[found.attrs["axis"]])
+        if found.op == "broadcast":
+            places = [like.axes[axis] for axis in found.attrs["axes"]]
+            order = sorted(range(len(places)), key=places.__getitem__)
+            return broadcast(transposed(found.operands[0], order), shape, sorted(places))
+        return transposed(found, like.back)
+
+    def _concatenated(self, node: Node) -> Moved | None:
+        if not all(operand in self._moved for operand in node.operands):
+            return None
+        moved = [self._moved[operand] for operand in node.operands]
+        axes = moved[0].axes
+        if any(each.axes != axes for each in moved):
+            return None
+        return Moved(build("concatenate", *(each.x for each in moved), axis=axes[node.attrs["axis"]]), axes)
+
+
+def _is_cheap_to_move(node: Node) -> bool:
+    if node.op == "broadcast":
+        return node.operands[0].type.size * _REPEATED <= node.type.size
+    return node.op in ("constant", "iota")
+
+
+def _reduced(node: Node, moved: Moved) -> Moved:
+    gone = [moved.axes[axis] for axis in node.attrs["axes"]]
+    left = [axis for axis in moved.axes if axis not in gone]
+    reduced = build(node.op, moved.x, axes=tuple(sorted(gone)))
+    return Moved(reduced, tuple(sorted(left).index(axis) for axis in left))
+
+
+def _along_each(*names: str) -> MovementRule:
+    """The rule of an operation whose attributes have a number for each axis."""
+
+    def moved_before(node: Node, moved: Moved) -> Moved:
+        attrs = dict(node.attrs)
+        for name in names:
+            attrs[name] = tuple(node.attrs[name][axis] for axis in moved.back)
+        return Moved(build(node.op, moved.x, **attrs), moved.axes)
+
+    return moved_before
+
+
+def _flipped(node: Node, moved: Moved) -> Moved:
+    axes = tuple(sorted(moved.axes[axis] for axis in node.attrs["axes"]))
+    return Moved(build("flip", moved.x, axes=axes), moved.axes)
+
+
+def _repeated(node: Node, moved: Moved) -> Moved:
+    """Axes along which the value is repeated come last."""
+    places, rank = node.attrs["axes"], moved.x.type.rank
+    added = other_axes(node.type.rank, places)
+    own = {place: moved.axes[axis] for axis, place in enumerate(places)}
+    own |= {axis: rank + number for number, axis in enumerate(added)}
+    shape = (*moved.x.shape, *(node.shape[axis] for axis in added))
+    return Moved(broadcast(moved.x, shape, range(rank)), tuple(own[axis] for axis in range(node.type.rank)))
+
+
+def _sheared(node: Node, moved: Moved) -> Moved:
+    attrs = dict(node.attrs)
+    for name in ("axes", "along"):
+        attrs[name] = tuple(moved.axes[axis] for axis in node.attrs[name])
+    shape = tuple(node.shape[axis] for axis in moved.back)
+    return Moved(build(node.op, moved.x, type=TensorType(shape, node.dtype), **attrs), moved.axes)
+
+
+_RULES: dict[str, MovementRule] = {
+    **dict.fromkeys(("sum", "prod", "max", "min"), _reduced),
+    "pad": _along_each("low", "high", "interior"),
+    "slice": _along_each("start", "limit", "stride"),
+    "flip": _flipped,
+    "broadcast": _repeated,
+    "shear": _sheared,
+    "unshear": _sheared,
+}

@@ -1,0 +1,138 @@
+"""What follows a convolution has its channels last: what is moved, what stays, and that values do not change."""
+from __future__ import annotations
+
+from collections import Counter
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import lax, nn
+from lavax.ir import Graph, interpret, parse
+from lavax.passes.build.inline import inline_calls
+from lavax.passes.prepare.layouts import with_layouts_of_convolutions
+from lavax.passes.simplify import simplify
+
+IMAGES = (2, 3, 10, 12)
+WEIGHTS = ((6, 3, 3, 3), (6, 6, 3, 3), (6,), (6,))
+
+
+def normal(*shape: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def optimized(function: Any, *shapes: tuple[int, ...]) -> Graph:
+    return simplify(inline_calls(lx.trace(function)(*(normal(*shape, seed=n) for n, shape in enumerate(shapes)))))
+
+
+def conv(x: Any, weight: Any, stride: int = 1) -> Any:
+    return lax.conv_general_dilated(x, weight, (stride, stride), "SAME")
+
+
+def batch_norm(x: Any, scale: Any, shift: Any) -> Any:
+    centred = x - lnp.mean(x, (0, 2, 3), keepdims=True)
+    variance = lnp.mean(centred * centred, (0, 2, 3), keepdims=True)
+    return centred * lax.rsqrt(variance + 1e-3) * scale[:, None, None] + shift[:, None, None]
+
+
+def block(x: Any, first: Any, second: Any, scale: Any, shift: Any) -> Any:
+    x = nn.relu(batch_norm(conv(x, first), scale, shift))
+    return nn.relu(x + batch_norm(conv(x, second), scale, shift))
+
+
+def transposed_activations(graph: Graph) -> list[tuple[int, ...]]:
+    return [node.shape for node in graph.nodes if node.op == "transpose" and node.type.rank == 4]
+
+
+def check_values(graph: Graph) -> Graph:
+    found = with_layouts_of_convolutions(graph)
+    arrays = [normal(*node.shape, seed=n).astype(np.float64) for n, node in enumerate(graph.inputs)]
+    for got, want in zip(interpret(found, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    return found
+
+
+def test_what_stands_between_two_convolutions_is_computed_in_their_order() -> None:
+    rest = "stride=[1,1] low=[0,0] high=[0,0] interior=[0,0] dilation=[1,1]"
+    graph = parse(f"""
+        graph (x: f32[2,3,8,8], w: f32[4,3,3,3], b: f32[4], v: f32[5,4,3,3]) {{
+          %0 = conv(x, w) window=[2,3]x[2,3] {rest} contract=[1]x[1] : f32[2,6,6,4]
+          %1 = transpose(%0) axes=[0,3,1,2] : f32[2,4,6,6]
+          %2 = broadcast(b) axes=[1] : f32[2,4,6,6]
+          %3 = add(%1, %2) : f32[2,4,6,6]
+          %4 = sum(%3) axes=[0,2,3] : f32[4]
+          %5 = conv(%3, v) window=[2,3]x[2,3] {rest} contract=[1]x[1] : f32[2,4,4,5]
+          return %4, %5
+        }}
+    """)
+    assert dedent(str(check_values(graph))) == dedent(f"""\
+        graph (x: f32[2,3,8,8], w: f32[4,3,3,3], b: f32[4], v: f32[5,4,3,3]) {{
+          %0 = conv(x, w) window=[2,3]x[2,3] {rest} contract=[1]x[1] : f32[2,6,6,4]
+          %1 = broadcast(b) axes=[3] : f32[2,6,6,4]
+          %2 = add(%0, %1) : f32[2,6,6,4]
+          %3 = sum(%2) axes=[0,1,2] : f32[4]
+          %4 = conv(%2, v) window=[1,2]x[2,3] {rest} contract=[3]x[1] : f32[2,4,4,5]
+          return %3, %4
+        }}""")
+
+
+MOVEMENT = {
+    "pad": lambda x: lnp.pad(x, ((0, 0), (1, 0), (2, 1), (0, 3))),
+    "slice": lambda x: x[:, 1:, ::2, 2:9],
+    "flip": lambda x: lnp.flip(x, (1, 3)),
+    "concatenate": lambda x: lnp.concatenate([x, lnp.tanh(x)], 1),
+    "where": lambda x: lnp.where(x > 0, x, 0.1 * x),
+    "iota": lambda x: x * lnp.arange(12.0),
+    "another order of a small operand": lambda x: x + lnp.transpose(x[:1, :, :, 0], (1, 2, 0))[None],
+    "mean over pixels": lambda x: lnp.mean(x, (2, 3)),
+    "maximum over channels": lambda x: lnp.max(x, 1),
+    "product of two axes that change their order": lambda x: lnp.prod(x, (0, 2)),
+    "windows of a pool": lambda x: lax.reduce_window(x, -lnp.inf, lax.max, (1, 1, 3, 3), (1, 1, 2, 2), "SAME"),
+    "groups": lambda x: x.reshape(2, 3, 2, 10, 12) - x.reshape(2, 3, 2, 10, 12).mean((2, 3, 4), keepdims=True),
+    "another transposition": lambda x: lnp.tanh(lnp.transpose(x, (3, 0, 2, 1))),
+}
+
+
+@pytest.mark.parametrize("name", MOVEMENT)
+def test_values_and_gradients_stay(name: str) -> None:
+    def function(x: Any, first: Any, second: Any, scale: Any, shift: Any) -> Any:
+        return MOVEMENT[name](block(x, first, second, scale, shift))
+
+    def loss(*arguments: Any) -> Any:
+        found = function(*arguments)
+        return lnp.sum(lnp.sin(found) * found)
+
+    moved = check_values(optimized(function, IMAGES, *WEIGHTS))
+    assert Counter(transposed_activations(moved)).total() <= 2
+    check_values(optimized(lx.grad(loss, argnums=(0, 1, 2, 3, 4)), IMAGES, *WEIGHTS))
+
+
+def test_a_network_with_batch_norms_transposes_nothing() -> None:
+    graph = optimized(lambda *given: lnp.mean(block(*given), (2, 3)), IMAGES, *WEIGHTS)
+    assert len(transposed_activations(graph)) == 2
+    assert not transposed_activations(with_layouts_of_convolutions(graph))
+
+
+def test_the_state_of_an_optimizer_stays_in_its_order() -> None:
+    def step(x: Any, weight: Any, momentum: Any) -> Any:
+        scale = x[0, 0, 0, :6]
+        gradient = lx.grad(lambda weight: lnp.sum(lnp.tanh(batch_norm(conv(x, weight), scale, scale))))(weight)
+        momentum = 0.9 * momentum + gradient * gradient
+        return weight - momentum, momentum
+
+    found = check_values(optimized(step, IMAGES, WEIGHTS[0], WEIGHTS[0]))
+    assert all(output.op != "transpose" for output in found.outputs)
+
+
+def test_a_graph_in_which_that_saves_nothing_stays() -> None:
+    def groups(x: Any, weight: Any) -> Any:
+        found = conv(x, weight).reshape(2, 3, 2, 10, 12)
+        return found - found.mean((2, 3, 4), keepdims=True)
+
+    graph = optimized(groups, IMAGES, WEIGHTS[0])
+    assert with_layouts_of_convolutions(graph) is graph
+    without = optimized(lambda x: lnp.tanh(lnp.transpose(x)) + 1, (3, 4))
+    assert with_layouts_of_convolutions(without) is without
