@@ -256,6 +256,12 @@ def _custom_jvp(x: Any, y: Any) -> Any:
     return f(x, y)
 
 
+def _custom_vmap(x: Any, y: Any) -> Any:
+    f = lx.custom_batching.custom_vmap(lambda x, y: lnp.sin(x) * y)
+    f.def_vmap(lambda size, batched, x, y: (lnp.sin(x) * y, any(batched)))
+    return f(x, y)
+
+
 def _scan(x: Any, xs: Any) -> Any:
     return lx.scan(lambda c, e: (lnp.tanh(c * e + c), c * e), x, xs)
 
@@ -289,6 +295,7 @@ OTHERS: dict[str, Callable[[], Sample]] = {
     "checkpoint": _traced("checkpoint", lx.checkpoint(lambda x, y: lnp.sin(x) * lnp.exp(y)), _X, _Y),
     "custom_vjp": _traced("custom_vjp", _custom_vjp, _X, _Y),
     "custom_jvp": _traced("custom_jvp", _custom_jvp, _X, _Y),
+    "custom_vmap": _traced("custom_vmap", _custom_vmap, _X, _Y),
     **{op: _over_axis(op) for op in OPERATIONS if OPERATIONS[op].family == "axis"},
 }
 

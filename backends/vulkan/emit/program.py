@@ -358,7 +358,7 @@ class _Emission:
         ]
         if not (self.profile.float64 and self.profile.int64):
             refuse_missing(step, self.profile)
-        if self.eager and is_flat(step, self.profile):
+        if self.eager and is_flat(step, self.profile) and not moves(step, self.program.views):
             yield from self._merged(step, parts)
             return
         if len(parts) > 1 and not moves(step, self.program.views):
