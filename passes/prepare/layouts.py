@@ -40,7 +40,7 @@ class Moved:
         return transposed(self.x, self.axes)
 
 
-# rule(node, its operands in the new graph, its moved operand): the node as a moved value, or None if it stays.
+# rule(node, its operand as a moved value): the node as one.
 MovementRule = Callable[[Node, Moved], Moved]
 
 
