@@ -3,7 +3,12 @@ from __future__ import annotations
 
 
 def balanced(primes: list[int], widest: int) -> list[int]:
-    """The primes as factors of at most `widest`, as few and as equal as is simple; the greatest first."""
+    """The primes as factors of at most `widest`, as few and as equal as is simple; the greatest first.
+
+    Raises ValueError if a prime is greater than `widest`.
+    """
+    if max(primes, default=1) > widest:
+        raise ValueError(f"{max(primes)} is greater than the widest factor, {widest}")
     count = 1
     while primes:
         groups = [1] * count

@@ -121,6 +121,8 @@ AMONG_SEVERAL = """
 def test_steps_of_lengths() -> None:
     assert prime_factors(1) == [] and prime_factors(360) == [2, 2, 2, 3, 3, 5] and prime_factors(1009) == [1009]
     assert balanced([2, 2, 3, 5], 32) == [10, 6] and balanced([], 32) == []
+    with pytest.raises(ValueError, match="43 is greater than the widest factor, 32"):
+        balanced([2, 43], 32)
     for profile in (CPU_DRIVER, GENERIC_GPU):
         for length in (1, 2, 31, 1000, 2187, 1 << 20, 31**3):
             assert np.prod(steps_of(length, False, float32, profile)) == length
