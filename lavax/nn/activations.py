@@ -279,7 +279,7 @@ def tanh_shrink(x: Value) -> Value:
     return subtract(x, tanh(x))
 
 
-@one_program(scalars=True)
+@one_program(integers=True)
 def hard_tanh(x: ArrayLike, min_val: ArrayLike = -1.0, max_val: ArrayLike = 1.0) -> Value:
     """x clipped to min_val … max_val."""
     value = as_floating(x)

@@ -29,14 +29,15 @@ _LEAST, _MOST = -(2**31), 2**31 - 1  # of the numbers that an int32 scalar holds
 
 
 def one_program(
-    *settings: str, either: str = "", scalars: bool = False
+    *settings: str, either: str = "", scalars: bool = False, integers: bool = False
 ) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
     """A decorator: called outside a trace, the function runs as one program per kind of arguments.
 
     The parameters named by `settings` (shapes, dtypes, axes) are part of the kind; the one named by `either` is, unless
-    it is an array, and with `scalars` all Python numbers are, so that the function sees them as they are. Inside a
-    trace, and where operations are to be looked at one by one, the function is called as it is; so it is with arguments
-    that fit no scalar or array, so that errors are those of the function.
+    it is an array, and with `scalars` all Python numbers are, so that the function sees them as they are. With
+    `integers` only Python's integers are, which the function may refuse: any float is an argument of the same program.
+    Inside a trace, and where operations are to be looked at one by one, the function is called as it is; so it is with
+    arguments that fit no scalar or array, so that errors are those of the function.
     """
 
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
@@ -56,7 +57,7 @@ def one_program(
                     places.append(name)
                 elif given is None or name in settings or (name == either and not isinstance(given, np.ndarray)):
                     places.append(_setting(name, given))
-                elif scalars and isinstance(given, _NUMBERS):
+                elif (scalars and isinstance(given, _NUMBERS)) or (integers and type(given) is int):
                     places.append((*_setting(name, given), repr(given)))  # repr distinguishes 0.0 from -0.0
                 elif isinstance(given, _DATA) and not (type(given) is int and not _LEAST <= given <= _MOST):
                     leaves.append(argument(given))

@@ -31,13 +31,13 @@ def _between(x: ArrayLike, min: ArrayLike, max: ArrayLike) -> Value:
     return minimum(maximum(x, min), max)
 
 
-@one_program(scalars=True)
+@one_program(integers=True)
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Value:
     """The greater of `x1` and `x2`, elementwise; if one is NaN, the other."""
     return where(isnan(x1), x2, where(isnan(x2), x1, maximum(x1, x2)))
 
 
-@one_program(scalars=True)
+@one_program(integers=True)
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Value:
     """The smaller of `x1` and `x2`, elementwise; if one is NaN, the other."""
     return where(isnan(x1), x2, where(isnan(x2), x1, minimum(x1, x2)))

@@ -136,7 +136,7 @@ def modf(x: ArrayLike) -> tuple[Value, Value]:
     return copysign(where(isinf(value), 0.0, fraction), value), whole
 
 
-@one_program("copy", scalars=True)
+@one_program("copy", integers=True)
 def nan_to_num(
     x: ArrayLike,
     copy: bool = True,

@@ -85,7 +85,6 @@ def float_power(x: ArrayLike, y: ArrayLike) -> Value:
 
 
 @one_program()
-@one_program(scalars=True)
 def hypot(x: ArrayLike, y: ArrayLike) -> Value:
     """sqrt(x^2 + y^2), elementwise, without overflow or underflow; infinite where either is, even beside NaN.
 

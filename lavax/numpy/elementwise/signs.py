@@ -29,7 +29,7 @@ def signbit(x: ArrayLike) -> Value:
     return less(bind("bitcast", held, type=held.type.with_dtype(_INTEGERS[held.type.dtype])), 0)
 
 
-@one_program(scalars=True)
+@one_program(integers=True)
 def copysign(x: ArrayLike, y: ArrayLike) -> Value:
     """The size of `x` with the sign of `y`, elementwise, as a float; signs of zeros count."""
     (size, sign), weak = together("copysign", x, y, real=True)

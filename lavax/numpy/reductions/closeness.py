@@ -16,7 +16,7 @@ from lavax.tracer.values.value import Value
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 
 
-@one_program("equal_nan", scalars=True)
+@one_program("equal_nan", integers=True)
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Value:
@@ -28,7 +28,7 @@ def isclose(
     return logical_or(close, logical_and(isnan(first), isnan(second))) if equal_nan else close
 
 
-@one_program("equal_nan", scalars=True)
+@one_program("equal_nan", integers=True)
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Value:

@@ -119,6 +119,20 @@ def test_other_bounds_of_floats_compile_nothing(counted: Callable[[str], int]) -
     assert counted("traces") == 1 and counted("submits") == 4
 
 
+@pytest.mark.parametrize(
+    "function",
+    [lnp.isclose, lnp.copysign, lnp.hypot, lnp.fmax, lnp.fmin, lx.nn.hard_tanh],
+    ids=lambda function: function.__name__,
+)
+def test_other_floats_compile_nothing(function: Callable[..., Any], counted: Callable[[str], int]) -> None:
+    x = lx.device_put(X)
+    function(x, 0.5)
+    before = counted("traces")
+    for number in (0.25, 1.5, -0.0):
+        function(x, number)
+    assert counted("traces") == before
+
+
 @pytest.mark.parametrize("name", ["isclose", "copysign", "hypot", "fmax", "fmin"])
 def test_elementwise_functions_of_several_operations_are_one_submission(
     name: str, counted: Callable[[str], int]
