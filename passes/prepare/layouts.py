@@ -14,8 +14,12 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType
-from lavax.passes.build.builder import broadcast, build, iota, located, set_location, splat, transposed
-from lavax.passes.build.matching import other_axes, splat_value
+from lavax.passes.build.builder import broadcast, build, located, set_location, transposed
+from lavax.passes.build.matching import other_axes
+from lavax.passes.simplify import folding
+from lavax.passes.simplify.movement import transpose_of_broadcast, transpose_of_iota
+from lavax.passes.simplify.reduction import before_transpose
+from lavax.passes.simplify.rewriting import RewriteRule
 from lavax.passes.simplify.window import conv_of_transpose
 
 Axes = tuple[int, ...]
@@ -40,6 +44,12 @@ class Moved:
         return transposed(self.x, self.axes)
 
 
+# Transpositions of what has no order of its own.
+_TRANSPOSED: dict[str, RewriteRule] = {
+    "constant": folding.movement,
+    "iota": transpose_of_iota,
+    "broadcast": transpose_of_broadcast,
+}
 # rule(node, its operand as a moved value): the node as one.
 MovementRule = Callable[[Node, Moved], Moved]
 
@@ -144,17 +154,9 @@ class _Layouts:
     def _in_order_of(self, node: Node, like: Moved) -> Node:
         if node in self._moved:
             return self._moved[node].x
-        shape = tuple(node.shape[axis] for axis in like.back)
-        found = self.plain(node)
-        if found.op == "constant":
-            return splat(splat_value(found), TensorType(shape, found.dtype))
-        if found.op == "iota":
-            return iota(TensorType(shape, found.dtype), like.axes[found.attrs["axis"]])
-        if found.op == "broadcast":
-            places = [like.axes[axis] for axis in found.attrs["axes"]]
-            order = sorted(range(len(places)), key=places.__getitem__)
-            return broadcast(transposed(found.operands[0], order), shape, sorted(places))
-        return transposed(found, like.back)
+        turned = transposed(self.plain(node), like.back)
+        rule = _TRANSPOSED.get(turned.operands[0].op)
+        return (rule and rule(turned)) or turned
 
     def _concatenated(self, node: Node) -> Moved | None:
         if not all(operand in self._moved for operand in node.operands):
@@ -169,14 +171,11 @@ class _Layouts:
 def _is_cheap_to_move(node: Node) -> bool:
     if node.op == "broadcast":
         return node.operands[0].type.size * _REPEATED <= node.type.size
-    return node.op in ("constant", "iota")
+    return node.op in _TRANSPOSED
 
 
 def _reduced(node: Node, moved: Moved) -> Moved:
-    gone = [moved.axes[axis] for axis in node.attrs["axes"]]
-    left = [axis for axis in moved.axes if axis not in gone]
-    reduced = build(node.op, moved.x, axes=tuple(sorted(gone)))
-    return Moved(reduced, tuple(sorted(left).index(axis) for axis in left))
+    return Moved(*before_transpose(node, moved.x, moved.axes))
 
 
 def _along_each(*names: str) -> MovementRule:

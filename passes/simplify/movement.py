@@ -6,7 +6,7 @@ something. A reshape adds and removes axes of extent 1, and it comes last.
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.build.builder import broadcast, iota, reshape, transpose
+from lavax.passes.build.builder import broadcast, iota, reshape, transpose, transposed
 from lavax.passes.build.matching import axis_groups, is_unit_reshape, unit_map, without_units
 from lavax.passes.simplify import cutting, folding
 from lavax.passes.simplify.rewriting import RewriteRule
@@ -71,19 +71,19 @@ def _transpose_twice(node: Node) -> Node | None:
     return transpose(x.operands[0], [x.attrs["axes"][axis] for axis in node.attrs["axes"]])
 
 
-def _transpose_of_iota(node: Node) -> Node | None:
+def transpose_of_iota(node: Node) -> Node | None:
     (x,) = node.operands
     return iota(node.type, node.attrs["axes"].index(x.attrs["axis"])) if x.op == "iota" else None
 
 
-def _transpose_of_broadcast(node: Node) -> Node | None:
+def transpose_of_broadcast(node: Node) -> Node | None:
     """transpose(broadcast(x)) -> broadcast(transpose(x)), without the transpose if the axes of x keep their order."""
     (x,) = node.operands
     if x.op != "broadcast":
         return None
     places = [node.attrs["axes"].index(axis) for axis in x.attrs["axes"]]
     order = sorted(range(len(places)), key=places.__getitem__)
-    return broadcast(transpose(x.operands[0], order), node.shape, sorted(places))
+    return broadcast(transposed(x.operands[0], order), node.shape, sorted(places))
 
 
 def _broadcast_of_iota(node: Node) -> Node | None:
@@ -119,8 +119,8 @@ RULES: dict[str, tuple[RewriteRule, ...]] = {
         folding.movement,
         _transpose_with_units,
         _transpose_twice,
-        _transpose_of_iota,
-        _transpose_of_broadcast,
+        transpose_of_iota,
+        transpose_of_broadcast,
     ),
     "broadcast": (
         folding.movement,
