@@ -44,7 +44,7 @@ def block(x: Any, first: Any, second: Any, scale: Any, shift: Any) -> Any:
 
 
 def transposed_activations(graph: Graph) -> list[tuple[int, ...]]:
-    return [node.shape for node in graph.nodes if node.op == "transpose" and node.type.rank == 4]
+    return [node.shape for node in graph.nodes if node.op == "transpose" and node.type.rank >= 4]
 
 
 def check_values(graph: Graph) -> Graph:
@@ -110,10 +110,42 @@ def test_values_and_gradients_stay(name: str) -> None:
     check_values(optimized(lx.grad(loss, argnums=(0, 1, 2, 3, 4)), IMAGES, *WEIGHTS))
 
 
-def test_a_network_with_batch_norms_transposes_nothing() -> None:
-    graph = optimized(lambda *given: lnp.mean(block(*given), (2, 3)), IMAGES, *WEIGHTS)
-    assert len(transposed_activations(graph)) == 2
+@pytest.mark.parametrize("name", ["mean over pixels", "pad", "slice", "flip", "concatenate"])
+def test_a_network_with_batch_norms_transposes_nothing(name: str) -> None:
+    def network(*given: Any) -> Any:
+        found = MOVEMENT[name](block(*given))
+        return lnp.mean(found, (2, 3)) if found.ndim == 4 else found
+
+    graph = optimized(network, IMAGES, *WEIGHTS)
+    assert len(transposed_activations(graph)) >= 2
     assert not transposed_activations(with_layouts_of_convolutions(graph))
+
+
+def test_windows_are_moved() -> None:
+    rest = "stride=[1,1] low=[0,0] high=[0,0] interior=[0,0] dilation=[1,1]"
+    graph = parse(f"""
+        graph (x: f32[2,3,8,8], w: f32[4,3,3,3]) {{
+          %0 = conv(x, w) window=[2,3]x[2,3] {rest} contract=[1]x[1] : f32[2,6,6,4]
+          %1 = transpose(%0) axes=[0,3,1,2] : f32[2,4,6,6]
+          %2 = broadcast(%1) axes=[0,1,2,3] : f32[2,4,6,6,2,2]
+          %3 = shear(%2) axes=[2,3] along=[4,5] stride=[2,2] dilation=[1,1] : f32[2,4,3,3,2,2]
+          %4 = max(%3) axes=[4,5] : f32[2,4,3,3]
+          %5 = sum(%4) axes=[2,3] : f32[2,4]
+          return %5
+        }}
+    """)
+    assert not transposed_activations(check_values(graph))
+
+
+def test_what_is_computed_before_the_transposition_counts_as_the_convolution() -> None:
+    """As the casts of a convolution in 16 bits."""
+
+    def network(x: Any, first: Any, second: Any, scale: Any, shift: Any) -> Any:
+        found = lnp.transpose(lnp.tanh(lnp.transpose(conv(x, first), (0, 2, 3, 1))), (0, 3, 1, 2))
+        return lnp.mean(batch_norm(found, scale, shift), (2, 3))
+
+    graph = optimized(network, IMAGES, *WEIGHTS)
+    assert transposed_activations(graph) and not transposed_activations(check_values(graph))
 
 
 def test_the_state_of_an_optimizer_stays_in_its_order() -> None:
