@@ -26,6 +26,7 @@ from lavax.numpy.elementwise.exponential import exp, log
 from lavax.numpy.elementwise.powers import power
 from lavax.numpy.elementwise.rounding import floor
 from lavax.tracer import with_weak
+from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
@@ -144,18 +145,37 @@ def linspace(
     # Positions count up to `num`, beyond the precision of 16-bit floats.
     held = float64 if float64 in (kind.part, wanted.part) else float32
     first, last, distance = _span(low, high, complex_of(held) if kind.is_complex else held)
-    rank = distance.ndim if isinstance(distance, Value) else 0
-    places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
-    parts = divide(places, float(max(num - endpoint, 1)))
+    line = _line_of_floats if held == float32 else _line
+    halves = False
     if isinstance(first, float) and isinstance(last, float) and _is_far(first, last, held):
-        half = multiply(parts, last / 2 - first / 2)
-        between = add(add(first, half), half)
-    else:
-        between = add(first, multiply(parts, distance))
-    if endpoint and num > 1:
-        between = where(equal(places, num - 1), last, between)
+        halves, distance = True, last / 2 - first / 2
+    between = line(first, last, distance, num, bool(endpoint), halves)
     result = moveaxis(between, 0, normal_axis("linspace", axis, between.type))
     return with_weak(cast(floor(result) if wanted.is_integer else result, wanted), False)
+
+
+def _line(
+    first: ArrayLike,
+    last: ArrayLike,
+    distance: ArrayLike,
+    num: int,
+    endpoint: bool,
+    halves: bool,
+    held: DType = float64,
+) -> Value:
+    """`num` numbers from `first` on, over `distance`, or twice over it if it is one of the `halves` of a long way."""
+    rank = distance.ndim if isinstance(distance, Value) else 0
+    places = reshaped(iota(TensorType((num,), held), 0), (num, *(1,) * rank))
+    way = multiply(divide(places, float(max(num - endpoint, 1))), distance)
+    between = add(add(first, way), way) if halves else add(first, way)
+    return where(equal(places, num - 1), last, between) if endpoint and num > 1 else between
+
+
+@one_program("num", "endpoint", "halves")
+def _line_of_floats(
+    first: ArrayLike, last: ArrayLike, distance: ArrayLike, num: int, endpoint: bool, halves: bool
+) -> Value:
+    return _line(first, last, distance, num, endpoint, halves, float32)
 
 
 def _span(low: Operand, high: Operand, dtype: DType) -> tuple[ArrayLike, ArrayLike, ArrayLike]:

@@ -56,15 +56,31 @@ def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Value:
     return flip(swapaxes(value, first, second), second)
 
 
-@one_program("shift", "axis")
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None) -> Value:
     """`a` with elements shifted by `shift` along `axis`, the last ones to the front; None: flattened.
 
     Shifts may be traced. Raises ShapeError if shifts and axes differ in number, or there is no such axis.
     """
+    return _rolled_along(a, _data_of(shift), axis)
+
+
+def _data_of(shift: ArrayLike | Sequence[ArrayLike]) -> Any:
+    """Known shifts as an array, which is an argument of the program that moves elements."""
+    if isinstance(shift, (Value, np.ndarray)):
+        return shift
+    several = shift if isinstance(shift, Sequence) else [shift]
+    if any(isinstance(each, Value) for each in several):
+        return shift
+    numbers = [whole_number("shift", each) for each in several]
+    fits = numbers and -int32.highest <= min(numbers) and max(numbers) <= int32.highest
+    return np.array(numbers, np.int32) if fits else shift
+
+
+@one_program("axis")
+def _rolled_along(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis) -> Value:
     value = as_value(a)
     if axis is None:
-        return reshaped(roll(ravel(value), shift, 0), value.shape)
+        return reshaped(_rolled_along(ravel(value), shift, 0), value.shape)
     axes = [normal_axis("roll", one, value.type) for one in as_shape(axis, "axis")]
     shifts = _shifts(shift)
     if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):

@@ -5,14 +5,14 @@ import math
 from collections.abc import Callable
 
 from lavax.ir.types import DType, TensorType, float64, int32
-from lavax.numpy._core.application import apply, as_floating, real_function, together
+from lavax.numpy._core.application import as_floating, real_function, together
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, cast, own
 from lavax.numpy._core.promotion import averaging, promote
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply
-from lavax.numpy.elementwise.comparison import equal, isinf, logical_or, where
-from lavax.numpy.elementwise.extrema import maximum, minimum
+from lavax.numpy.elementwise.comparison import equal, greater, isinf, less, logical_or, where
+from lavax.numpy.elementwise.extrema import maximum
 from lavax.tracer import bind, with_weak
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -84,6 +84,11 @@ def float_power(x: ArrayLike, y: ArrayLike) -> Value:
     return power(x if is_inexact else as_floating(x), y)
 
 
+# By whether numbers have 64 bits, exponents of two: below the first, numbers are multiplied by the second, above the
+# third by the fourth. Between them, squares and their sums are normal, but for those that are too small to count.
+_SCALES = ((-50, 76, 62, -70), (-400, 560, 500, -600))
+
+
 @one_program()
 def hypot(x: ArrayLike, y: ArrayLike) -> Value:
     """sqrt(x^2 + y^2), elementwise, without overflow or underflow; infinite where either is, even beside NaN.
@@ -95,21 +100,23 @@ def hypot(x: ArrayLike, y: ArrayLike) -> Value:
     if dtype.is_complex:
         raise dtype_error(f"hypot is not defined for {given[0].type}: take the absolute values first")
     first, second = (cast(value, averaging(dtype)) for value in given)  # the powers of two of 16 bits do not suffice
-    scale = _power_of_two_below(maximum(abs(first), abs(second)))
-    first_part, second_part = divide(first, scale), divide(second, scale)
+    up, down = _scales(maximum(abs(first), abs(second)))
+    first_part, second_part = multiply(first, up), multiply(second, up)
     square = add(multiply(first_part, first_part), multiply(second_part, second_part))
     # The root of 0 has no derivative.
     is_zero = equal(square, 0.0)
-    length = where(is_zero, 0.0, multiply(sqrt(where(is_zero, 1.0, square)), scale))
+    length = where(is_zero, 0.0, multiply(sqrt(where(is_zero, 1.0, square)), down))
     infinite = logical_or(isinf(first), isinf(second))
     return with_weak(cast(where(infinite, float("inf"), length), dtype), weak)
 
 
-def _power_of_two_below(value: Value) -> Value:
-    """A power of two between half of the positive `value` and itself; near that for values too small or large.
+def _scales(value: Value) -> tuple[Value, Value]:
+    """A power of two that takes the positive `value` to where squares are normal, and its inverse.
 
-    It is a constant for derivatives, because results are scaled by it and back.
+    Both are constants for derivatives, because results are scaled and scaled back.
     """
-    exponent = apply("floor", apply("log2", bind("stop_gradient", value), real=True))
-    most = 1022.0 if value.type.dtype == float64 else 126.0
-    return apply("exp2", minimum(maximum(exponent, -most), most))
+    small, raised, large, lowered = _SCALES[value.type.dtype == float64]
+    is_small, is_large = less(value, 2.0**small), greater(value, 2.0**large)
+    up = where(is_small, 2.0**raised, where(is_large, 2.0**lowered, 1.0))
+    down = where(is_small, 2.0**-raised, where(is_large, 2.0**-lowered, 1.0))
+    return fit(as_operand(up), value.type), fit(as_operand(down), value.type)

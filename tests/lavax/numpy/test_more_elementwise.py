@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lavax as lx
 import lavax.numpy as lnp
 from lavax.base.errors import DtypeError
 from tests.lavax.numpy.arrays import DTYPES, F32, I32, NUMBERS, SHAPES, U32, check, sample
@@ -141,6 +142,18 @@ def test_lengths_are_symmetric_and_at_least_as_long_as_their_parts(x: np.ndarray
     length = np.asarray(lnp.hypot(x, np.float32(y)))
     np.testing.assert_array_equal(length, np.asarray(lnp.hypot(-np.float32(y), x)))
     assert (length >= np.maximum(np.abs(x), abs(np.float32(y))) * np.float32(1 - 2.0**-22)).all()
+
+
+def test_lengths_of_all_sizes() -> None:
+    """On both sides of the sizes from which on parts are scaled."""
+    sizes = np.float32(2.0) ** np.arange(-120, 127, dtype="f")
+    x, y = (side.ravel() for side in np.meshgrid(np.float32(1.3) * sizes, np.float32(1.7) * sizes))
+    near = np.abs(np.log2(x) - np.log2(y)) < 20
+    expected = np.hypot(x.astype("d"), y.astype("d"))
+    np.testing.assert_allclose(np.asarray(lnp.hypot(x, y)), expected, rtol=4e-7)
+    by_x, by_y = lx.grad(lambda x, y: 3 * lnp.sum(lnp.hypot(x, y)), argnums=(0, 1))(x, y)
+    np.testing.assert_allclose(np.asarray(by_x)[near], (3 / expected * x)[near], rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(by_y)[near], (3 / expected * y)[near], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -143,3 +143,20 @@ def test_elementwise_functions_of_several_operations_are_one_submission(
     found = getattr(lnp, name)(x, y)
     assert counted("submits") == before + 1
     np.testing.assert_allclose(np.asarray(found), getattr(np, name)(X, X - 1), rtol=1e-6)
+
+
+def test_other_shifts_compile_nothing(counted: Callable[[str], int]) -> None:
+    x = lx.device_put(X)
+    lnp.roll(x, 1, 1), lnp.roll(x, (1, 1), (0, 1))
+    before = counted("pipelines"), counted("traces")
+    for shift in (2, -4, 0):
+        np.testing.assert_array_equal(np.asarray(lnp.roll(x, shift, 1)), np.roll(X, shift, 1))
+    np.testing.assert_array_equal(np.asarray(lnp.roll(x, [2, -1], (0, 1))), np.roll(X, [2, -1], (0, 1)))
+    assert (counted("pipelines"), counted("traces")) == before
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (-3e38, 3e38), (5, 2)])
+def test_equal_distances_are_one_submission(ends: tuple[float, float], counted: Callable[[str], int]) -> None:
+    found = np.asarray(lnp.linspace(*ends, 7))
+    assert counted("submits") == 1
+    np.testing.assert_allclose(found, np.linspace(*ends, 7), rtol=1e-6, atol=1e30 if ends[1] > 1e38 else 0)
