@@ -147,7 +147,11 @@ def _svd(node: Node, g: Node) -> Node:
     apart, together = inverse_or_zero(subtract(ahead, behind)), inverse_or_zero(add(ahead, behind))
     of_left, of_right = product(turned(left), left_given), product(right, turned(right_given))
     by_left, by_right = subtract(of_left, turned(of_left)), subtract(of_right, turned(of_right))
-    middle = add(multiply(apart, add(by_left, by_right)), multiply(together, subtract(by_left, by_right)))
+    turning = multiply(apart, add(by_left, by_right))
+    # It is symmetric: this half sum is for its transpose, the tangent, whose terms cancel so before they are divided by
+    # the tiny difference of two values that are equal but for rounding. Afterwards they would differ for U and V.
+    turning = scale(add(turning, turned(turning)), 0.5)
+    middle = add(turning, multiply(together, subtract(by_left, by_right)))
     inner = product(left, add(on_diagonal(given, square), scale(middle, 0.5)), right)
     inverses = inverse_or_zero(values)
     beside = subtract(left_given, product(left, of_left))

@@ -44,13 +44,15 @@ def diff(
 ) -> Value:
     """The differences of neighbours along `axis`, taken `n` times; of truth values: whether they differ.
 
-    `prepend` and `append` are scalars or arrays that are first added at the ends. Raises ShapeError if `n` is negative
-    or there is no such axis.
+    `prepend` and `append` are scalars or arrays that are first added at the ends, if `n` is not 0. Raises ShapeError
+    if `n` is negative or there is no such axis.
     """
     value = as_value(a)
     along = normal_axis("diff", axis, value.type)
     if whole_number("n", n) < 0:
         raise shape_error(f"diff: n={n} is not a number of times")
+    if n == 0:
+        return own(value)
     parts = [_at_end(prepend, value, along)] if prepend is not None else []
     parts += [value, *([_at_end(append, value, along)] if append is not None else [])]
     value = concatenate(parts, along)

@@ -309,3 +309,19 @@ def test_second_derivatives_where_singular_values_are_equal() -> None:
     curvature = (ends - 2 * np.linalg.svdvals(matrix)[:2].sum()) / step**2
     found = lx.grad(lx.grad(both))(np.float32(0))
     np.testing.assert_allclose(float(found), curvature, rtol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tangents_of_gradients_of_singular_values(seed: int) -> None:
+    """The two values of a pair differ by rounding, whose inverse must not meet terms that cancel."""
+    draw = np.random.default_rng(seed).normal
+    matrix, direction = (draw(size=(3, 3)) + 1j * draw(size=(3, 3)) for _ in range(2))
+    with lx.enable_x64():
+
+        def loss(z: Any) -> Any:
+            return lnp.sum(lnp.sin(linalg.svdvals(z) * lnp.asarray([1.0, 2.0, 3.0])))
+
+        step = 1e-5 * direction
+        wanted = (np.asarray(lx.grad(loss)(matrix + step)) - np.asarray(lx.grad(loss)(matrix - step))) / 2e-5
+        found = lx.jvp(lx.grad(loss), (lnp.asarray(matrix),), (lnp.asarray(direction),))[1]
+        np.testing.assert_allclose(np.asarray(found), wanted, atol=1e-6 * np.abs(wanted).max())

@@ -60,6 +60,7 @@ CASES: dict[str, Case] = {
     "nanargmax": (lambda n: lambda x: n.nanargmax(x, axis=0), (N,)),
     "nanargmin": (lambda n: lambda x: n.nanargmin(x), (N,)),
     "diff": (lambda n: lambda x: n.diff(x, 2, 1), (X,)),
+    "diff of no times": (lambda n: lambda x: n.diff(x, 0, prepend=0), (X,)),
     "diff with ends": (lambda n: lambda x: n.diff(x, prepend=0, append=x[..., :2]), (X,)),
     "ediff1d": (lambda n: lambda x, b: n.ediff1d(x, to_begin=b), (Y, V[:2])),
     "trapezoid": (lambda n: lambda y: n.trapezoid(y, dx=0.5, axis=1), (X,)),
