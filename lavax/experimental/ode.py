@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.base.errors import TreeMismatchError
+from lavax.base.errors import DtypeError, TreeMismatchError
 from lavax.experimental.dormand_prince import error_ratio, first_length, following_length, step
+from lavax.experimental.real_parts import in_real_parts
 from lavax.ir.location import user_error
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error
@@ -40,22 +41,25 @@ def odeint(
     atol + rtol·|y| in the mean; values at `t`, which rises, lie on polynomials between steps. Steps are at most `hmax`
     long, and at most `mxstep` of them lead from one time to the next; what is not reached then is extrapolated.
 
-    Reverse mode integrates the adjoint equation backwards (Chen et al. 2018), by `y0`, `t`, `args` and whatever `func`
-    closes over, without keeping the steps. There is no forward mode, and no second derivative. Raises
-    ShapeError unless `t` has one axis and elements, TreeMismatchError if `func` returns another tree than `y0`.
+    Complex numbers are integrated as pairs of real ones. Reverse mode integrates the adjoint equation backwards (Chen
+    et al. 2018), by `y0`, `t`, `args` and whatever `func` closes over, without keeping the steps. There is no forward
+    mode, and no second derivative. Raises ShapeError unless `t` has one axis and elements, TreeMismatchError if `func`
+    returns another tree than `y0`, DtypeError if it returns complex numbers where `y0` is real.
     """
     times = as_floating(t)
     if times.ndim != 1 or not times.size:
         raise shape_error(f"odeint: t must be times [n], one or more, got {times.type}")
-    start, unravel = ravel_pytree(map(as_floating, y0))
+    state = map(as_floating, y0)
+    parts, joined = in_real_parts(state)
+    start, unravel = ravel_pytree(parts)
     times = lnp.astype(times, start.dtype)
 
     def slope(y: Any, time: Any, *given: Any) -> Value:
-        made = func(unravel(y), time, *given)
+        made = func(joined(unravel(y)), time, *given)
         if structure(made) is not structure(y0):
             expected = f"odeint: func must return a tree like y0, {structure(y0)!r}"
             raise user_error(TreeMismatchError, f"{expected}, got {structure(made)!r}")
-        return lnp.astype(ravel_pytree(made)[0], start.dtype)
+        return lnp.astype(ravel_pytree(in_real_parts(map(_slope_like, state, made))[0])[0], start.dtype)
 
     given = map(lnp.asarray, args)
     converted, values = closure_convert(lambda y, time, *more: slope(y, time, *more), start, times[0], *given)
@@ -74,7 +78,15 @@ def odeint(
         return _adjoint(lambda y, time, h: converted(y, time, *h[0], *h[1]), held, found, ts, cotangents, controls)
 
     solution.defvjp(forward, backward)
-    return vmap(unravel)(solution((given, tuple(values)), start, times))
+    return vmap(lambda y: joined(unravel(y)))(solution((given, tuple(values)), start, times))
+
+
+def _slope_like(value: Value, slope: Any) -> Value:
+    """A part of the slope, complex where that part of y is."""
+    found = as_floating(slope)
+    if found.type.dtype.is_complex and not value.type.dtype.is_complex:
+        raise user_error(DtypeError, f"odeint: func gave {found.type} for a part of y0 that is real: make y0 complex")
+    return lnp.astype(found, value.dtype) if value.type.dtype.is_complex else found
 
 
 Controls = tuple[float, float, float, float]  # rtol, atol, mxstep, hmax
@@ -150,18 +162,21 @@ def _adjoint(
 
     sequences = (found[1:], times[1:], times[:-1], cotangents[1:], cotangents[:-1])
     (weight, of_start, of_values), of_times = scan(interval, begin[1:], sequences, reverse=True)
-    return restore(of_values, zeros=True), weight, lnp.concatenate([of_start[None], of_times])
+    return restore(of_values, cotangents=True), weight, lnp.concatenate([of_start[None], of_times])
 
 
 def _floats_of(tree: Any) -> tuple[Any, Callable[..., Any]]:
-    """The floats among the leaves, and the tree with such leaves in their places; with `zeros`, None for the others."""
+    """The floats among the leaves, of complex numbers both parts, and the tree with such leaves in their places. With
+    `cotangents` they are ∂/∂x and ∂/∂y of x + iy, whose cotangent is ∂/∂x − i·∂/∂y, and the other leaves are None.
+    """
     leaves, treedef = flatten(tree)
-    places = [position for position, leaf in enumerate(leaves) if leaf.type.dtype.is_float]
+    places = [position for position, leaf in enumerate(leaves) if leaf.type.dtype.is_inexact]
+    parts, joined = in_real_parts([leaves[position] for position in places])
 
-    def restore(values: Any, zeros: bool = False) -> Any:
-        whole: list[Any] = [None] * len(leaves) if zeros else list(leaves)
-        for position, value in zip(places, values, strict=True):
-            whole[position] = value
+    def restore(values: Any, cotangents: bool = False) -> Any:
+        whole: list[Any] = [None] * len(leaves) if cotangents else list(leaves)
+        for position, value in zip(places, joined(values), strict=True):
+            whole[position] = lnp.conj(value) if cotangents else value
         return unflatten(treedef, whole)
 
-    return [leaves[position] for position in places], restore
+    return parts, restore

@@ -86,3 +86,47 @@ def test_wrong_arguments() -> None:
         odeint(lambda y, t: y, 1.0, 2.0)
     with pytest.raises(lx.TreeMismatchError, match="odeint: func must return"):
         odeint(lambda y, t: (y, y), 1.0, TIMES)
+
+
+def test_complex_states_and_arguments() -> None:
+    """A driven qubit's equation, whose arguments are complex too; gradients ∂/∂x − i·∂/∂y against differences."""
+
+    def loss(y: Any, times: Any, coupling: Any, detuning: Any) -> Any:
+        def slope(y: Any, t: Any, coupling: Any, detuning: Any) -> Any:
+            drive = coupling * lnp.exp(1j * detuning * t)
+            up, down = y["state"]
+            turned = -1j * lnp.stack([drive * down, lnp.conj(drive) * up])
+            return {"state": turned, "work": lnp.real(lnp.vdot(y["state"], turned * 1j)) * detuning}
+
+        held = {"state": y, "work": np.float64(0.5)}
+        found = odeint(slope, held, times, coupling, detuning, rtol=1e-11, atol=1e-11)
+        return lnp.sum(lnp.abs(found["state"][-1] + 0.3) ** 2) + 2 * lnp.sum(found["work"])
+
+    with lx.enable_x64():
+        times = TIMES.astype(float)
+        arguments = (np.array([1.0 + 0.2j, -0.4j]), times, np.complex128(0.7 - 0.4j), np.float64(0.9))
+        found = lx.grad(loss, (0, 2, 3))(*arguments)
+        for gradient, place in zip(found, (0, 2, 3), strict=True):
+            whole = np.atleast_1d(np.asarray(gradient))
+            directions = (1.0, 1j) if np.iscomplexobj(whole) else (1.0,)
+            parts = []
+            for direction in directions:
+                step = np.zeros(whole.shape, whole.dtype)
+                step[-1] = 1e-5 * direction
+                ends = [
+                    float(loss(*[x + sign * step.reshape(np.shape(x)) if k == place else x
+                                 for k, x in enumerate(arguments)]))
+                    for sign in (1, -1)
+                ]  # fmt: skip
+                parts.append((ends[0] - ends[1]) / 2e-5)
+            wanted = parts[0] - 1j * parts[1] if len(parts) == 2 else parts[0]
+            np.testing.assert_allclose(whole[-1], wanted, rtol=1e-6)
+
+
+def test_turning_at_a_rate() -> None:
+    start = np.array([1.0 + 2.0j, -0.5j], "complex64")
+    found = odeint(lambda y, t: 1j * t * y, start, TIMES)
+    assert found.dtype == np.complex64
+    close(found, start * np.exp(0.5j * TIMES[:, None] ** 2))
+    with pytest.raises(lx.DtypeError, match="a part of y0 that is real"):
+        odeint(lambda y, t: 1j * y, np.float32(1), TIMES)
