@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.bounds import inside, note
-from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
+from lavax.backends.vulkan.glsl.launch import (
+    Launch,
+    grid,
+    local_invocations,
+    open_body,
+    open_invocations,
+    open_turns,
+)
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -26,6 +35,7 @@ class RoutineShader:
     body: Body
     target: str  # the address of the result
     local: int
+    turns: int = 1  # how many numbers an invocation works on, one after the other
 
     @property
     def operands(self) -> tuple[Node, ...]:
@@ -40,6 +50,13 @@ class RoutineShader:
         """Numbers the invocations and ends those beyond the count; the number as an index."""
         open_invocations(self.body, invocations, self.local, name)
         return variable(name, invocations)
+
+    @contextmanager
+    def open_turns(self, count: int, turns: int) -> Iterator[Index]:
+        """The context in which a number is worked on, of which each invocation has so many; the number as an index."""
+        self.turns = turns
+        with open_turns(self.body, count, self.local, turns):
+            yield variable("i", count)
 
     def open_elements(self, shape: tuple[int, ...]) -> Coordinates:
         """One invocation per element of `shape`; its coordinates."""
@@ -70,8 +87,9 @@ class RoutineShader:
     def close(self, invocations: int, subgroup: bool = False) -> Launch:
         lanes = self.local if subgroup else None
         lines, local = self.body.scopes[0].lines, (self.local, 1)
+        groups = -(-invocations // (self.local * self.turns))
         text = ShaderText(self.body.uses, lines, local, subgroup_size=lanes, shuffles=subgroup)
-        return Launch(assemble(text), tuple(self.body.parameters.words), grid(-(-invocations // self.local)), text=text)
+        return Launch(assemble(text), tuple(self.body.parameters.words), grid(groups), text=text)
 
 
 def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int | None = None) -> RoutineShader:

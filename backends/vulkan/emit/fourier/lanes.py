@@ -13,6 +13,7 @@ from collections.abc import Callable
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.roots import multiples, multiples_from, of_both, of_one, unit_root
+from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -26,12 +27,13 @@ def emit_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: i
     routine = open_routine(kernel, profile, lifted)
     lines, _, rest, behind, _ = routine.operands[0].shape
     count = lanes * max(lines * rest * behind // 2, 1) if rest * behind > 1 else lanes * lines
-    place = quotient(routine.open(count), lanes)
     step = Lanes(routine, lanes)
-    if rest * behind > 1:
-        _TwoLines(step, place).write()
-    else:
-        _write_line(step, place)
+    with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
+        place = quotient(number, lanes)
+        if rest * behind > 1:
+            _TwoLines(step, place).write()
+        else:
+            _write_line(step, place)
     return routine.close(count, subgroup=True)
 
 

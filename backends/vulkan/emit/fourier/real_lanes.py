@@ -11,10 +11,11 @@ from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.emit.fourier.lanes import Lanes, transformed_line
 from lavax.backends.vulkan.emit.fourier.numbers import write_number
 from lavax.backends.vulkan.emit.fourier.roots import unit_root
+from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.passes.kernels.index import linear, quotient
+from lavax.passes.kernels.index import Index, linear, quotient
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.numerics.unit_roots import unit_root as host_root
 
@@ -23,8 +24,15 @@ def emit_spectrum_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool,
     """The shader of a last step that is the only one, of which so many lanes share a line."""
     routine = open_routine(kernel, profile, lifted)
     lines, half, _, _ = routine.operands[0].shape
-    line = quotient(routine.open(lines * count), count)
     lanes = Lanes(routine, count)
+    with routine.open_turns(lines * count, turns_of(lines * count, profile, lifted)) as number:
+        _write_spectrum(lanes, quotient(number, count), half)
+    return routine.close(lines * count, subgroup=True)
+
+
+def _write_spectrum(lanes: Lanes, line: Index, half: int) -> None:
+    """The spectrum of one line."""
+    routine, count = lanes.routine, lanes.count
     pairs = transformed_line(lanes, line)
     own, single = len(pairs), lanes.single
     of_lane = unit_root(single, lanes.body.index(linear([(lanes.frequency, own)])), 2 * half)
@@ -37,7 +45,6 @@ def emit_spectrum_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool,
     real, imaginary = pairs[0][0].real, pairs[0][0].imaginary
     write_number(routine, linear([(line, half + 1)], half), Number(f"{real} - {imaginary}", single.text(0.0)))
     lanes.body.line("}")
-    return routine.close(lines * count, subgroup=True)
 
 
 def _mirrored(lanes: Lanes, pairs: list[tuple[Number, Number]]) -> list[tuple[Number, Number]]:

@@ -11,6 +11,7 @@ from lavax.backends.vulkan.emit.fourier.choose import lanes_of
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.real_lanes import emit_spectrum_by_lanes
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
+from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -28,17 +29,22 @@ def emit_spectrum(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
         return emit_spectrum_by_lanes(kernel, profile, lifted, lanes)
     routine = open_routine(kernel, profile, lifted)
     count = lines * _columns(behind)
-    step = _Step(routine, points, behind, routine.open(count), -1)
-    if behind == 1:
+    with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
+        _write_spectrum(_Step(routine, points, behind, number, -1))
+    return routine.close(count)
+
+
+def _write_spectrum(step: _Step) -> None:
+    points = step.points
+    if step.columns == 1:
         found = transformed(step.single, [step.read(step.at(step.column, j)) for j in range(points)])
         for k in range(points // 2 + 1):
             step.write_mirrored(found[k], found[-k % points], k)
-        return routine.close(count)
+        return
     columns = [(step.read(step.at(step.column, j)), step.read(step.at(step.mirror, j))) for j in range(points)]
     found = transformed(step.double, [step.both(*pair) for pair in columns])
     for k in range(points):
         step.write_mirrored(_of(found[k], "x"), step.mirrored(found, k), k)
-    return routine.close(count)
 
 
 def emit_join(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
@@ -48,12 +54,18 @@ def emit_join(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     rest = routine.node.attrs["rest"]
     points = (places - 1) // rest
     count = lines * _columns(rest)
-    step = _Step(routine, points, rest, routine.open(count), 1)
-    if rest == 1:
+    with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
+        _write_joined(_Step(routine, points, rest, number, 1))
+    return routine.close(count)
+
+
+def _write_joined(step: _Step) -> None:
+    points = step.points
+    if step.columns == 1:
         pairs = [step.joined(j) for j in range(points // 2 + 1)]
         line = [pairs[j][0] if j < len(pairs) else pairs[points - j][1] for j in range(points)]
         step.write_line(step.column, transformed(step.single, line))
-        return routine.close(count)
+        return
     pairs = [step.joined(j) for j in range(points)]
     both = [step.both(pairs[j][0], pairs[-j % points][1]) for j in range(points)]
     found = transformed(step.double, both)
@@ -61,7 +73,6 @@ def emit_join(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     turned = [found[0], *(step.turned(x, root) for x, root in zip(found[1:], roots, strict=True))]
     for part, column in (("x", step.column), ("y", step.mirror)):
         step.write_line(column, [_of(x, part) for x in turned])
-    return routine.close(count)
 
 
 def _columns(count: int) -> int:

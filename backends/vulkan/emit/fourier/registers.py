@@ -10,6 +10,7 @@ from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, tr
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
 from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
+from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -23,12 +24,12 @@ def emit_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> L
     lines, points, rest, behind, _ = routine.operands[0].shape
     together = 2 if rest * behind % 2 == 0 and points <= REGISTER_LIMITS.together else 1
     count = lines * rest * behind // together
-    place = routine.open(count)
-    step = _Step(routine, together, place)
-    frequencies = transformed(step.registers, step.read())
-    if rest > 1:
-        frequencies = step.twiddled(frequencies)
-    step.write(frequencies)
+    with routine.open_turns(count, turns_of(count, profile, lifted)) as place:
+        step = _Step(routine, together, place)
+        frequencies = transformed(step.registers, step.read())
+        if rest > 1:
+            frequencies = step.twiddled(frequencies)
+        step.write(frequencies)
     return routine.close(count)
 
 
