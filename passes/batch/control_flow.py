@@ -14,6 +14,7 @@ from lavax.ir.types import TensorType, int32
 from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, in_front, to_front
 from lavax.passes.build.builder import build, splat, where
 from lavax.passes.build.control_flow import control_flow, item, parts_of
+from lavax.passes.build.ended_lanes import asked_by_lane
 
 _INDEX = TensorType((), int32)
 
@@ -84,9 +85,12 @@ def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
         flags = [*differs, *flags[count:]]
     nodes = [in_front(o, axis) if flag and not o.batched else o.node for o, flag in zip(operands, flags, strict=True)]
     step = _batched(body, flags, flags[:count], axis)
-    asked = _batched(condition, flags, [ends_apart], axis)
-    if ends_apart:
-        asked, step = _until_all_end(asked, step)
+    by_lane = asked_by_lane(node) if ends_apart else None
+    if by_lane is not None:  # its lanes keep what they have when they end, so they do in all elements
+        asked = _any(_batched(graph_of(condition.inputs, [by_lane]), flags, [True], axis))
+    else:
+        asked = _batched(condition, flags, [ends_apart], axis)
+        asked, step = _until_all_end(asked, step) if ends_apart else (asked, step)
     types = [output.type for output in step.outputs]
     return Operand(control_flow("while", nodes, types, condition=asked, body=step), True)
 
@@ -95,10 +99,15 @@ def _until_all_end(condition: Graph, body: Graph) -> tuple[Graph, Graph]:
     """A loop that runs while it does for any element; an element for which it has ended keeps its carried values."""
     from lavax.passes.build.inline import inline
 
-    some = graph_of(condition.inputs, [build("max", condition.outputs[0], axes=(0,))])
     (runs,) = inline(condition, body.inputs)
     pairs = zip(body.outputs, body.inputs, strict=False)
-    return some, graph_of(body.inputs, [_select(runs, output, before) for output, before in pairs])
+    return _any(condition), graph_of(body.inputs, [_select(runs, output, before) for output, before in pairs])
+
+
+def _any(condition: Graph) -> Graph:
+    """Whether any element of the condition holds."""
+    (asked,) = condition.outputs
+    return graph_of(condition.inputs, [build("max", asked, axes=tuple(range(asked.type.rank)))])
 
 
 def _scan(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:

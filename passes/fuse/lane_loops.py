@@ -11,12 +11,13 @@ is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node, graph_of, input_node, make_node, with_operands
 from lavax.ir.types import TensorType, TupleType
+from lavax.passes.build.ended_lanes import asked_by_lane
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.index import flatten, variable
 from lavax.passes.kernels.reads import READS, Coordinates
@@ -102,12 +103,11 @@ def at_lane(shape: Shape, lanes: Shape) -> Coordinates:
 def own_condition(loop: Node, lanes: Shape) -> Node:
     """The condition on which a lane goes on: that of all lanes or, of "any lane", its own.
 
-    A lane whose own condition does not hold may end before the others only if its values stay as they are from then on,
-    which `lanes_of` has checked.
+    A lane whose own condition does not hold may end before the others, as its values stay as they are from then on.
     """
+    own = asked_by_lane(loop) if lanes else None
     output: Node = loop.attrs["condition"].outputs[0]
-    is_any = output.op == "max" and bool(lanes) and output.operands[0].shape == lanes
-    return output.operands[0] if is_any else output
+    return own if own is not None and own.shape == lanes else output
 
 
 def _nodes_within(node: Node) -> int:
@@ -121,39 +121,11 @@ def _runs_by_lane(node: Node, lanes: Shape, own: Sequence[bool], others: int) ->
     `others`, which may be read anywhere. `own` says of each whether it may be."""
     readable = [*own, *[True] * others]
     if node.op == "while":
-        condition = own_condition(node, lanes)
         asked = node.attrs["condition"]
-        if condition is not asked.outputs[0] and not _keeps_ended(node, condition):
-            return False
-        if not _computes_by_lane(graph_of(asked.inputs, [condition]), lanes, readable):
+        if not _computes_by_lane(graph_of(asked.inputs, [own_condition(node, lanes)]), lanes, readable):
             return False
         return _computes_by_lane(node.attrs["body"], lanes, readable)
     return all(_computes_by_lane(graph, lanes, readable) for graph in bodies_of(node))
-
-
-def _keeps_ended(loop: Node, condition: Node) -> bool:
-    """Whether the body keeps what is carried where the condition of "any lane" does not hold."""
-    asked, body = loop.attrs["condition"], loop.attrs["body"]
-    same = dict(zip(asked.inputs, body.inputs, strict=True))
-    return all(
-        output is before
-        or (output.op == "where" and output.operands[2] is before and _is_equal(condition, output.operands[0], same))
-        for output, before in zip(body.outputs, body.inputs, strict=False)
-    )
-
-
-def _is_equal(one: Node, other: Node, same: Mapping[Node, Node]) -> bool:
-    """Whether two nodes compute the same from inputs that are the same."""
-    stack, seen = [(one, other)], set()
-    while stack:
-        left, right = stack.pop()
-        if (left, right) in seen or same.get(left) is right:
-            continue
-        seen.add((left, right))
-        if left.op == INPUT or (left.op, left.type, left.attrs) != (right.op, right.type, right.attrs):
-            return False
-        stack += zip(left.operands, right.operands, strict=True)
-    return True
 
 
 def _computes_by_lane(graph: Graph, lanes: Shape, readable: Sequence[bool]) -> bool:

@@ -60,6 +60,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gathers": (walk, (TABLE,)),
     "nested": (nested, (X,)),
     "branches": (chosen, (X,)),
+    "lanes of two batches end apart": (lx.vmap(lx.vmap(growth)), (GRID,)),
     "scalar condition": (
         lambda x: lx.while_loop(lambda c: c[1] < 37, lambda c: (c[0] * 0.9 + 1, c[1] + 1), (x, 0)),
         (X,),
@@ -122,6 +123,23 @@ def test_long_loops_are_cut_in_turns(name: str, turns: int, monkeypatch: pytest.
     function, arguments = LOOPS[name]
     kernels = agree(function, *arguments)
     assert "while" in kernels or "repeat" in kernels
+
+
+def test_each_element_of_two_batches_ends_by_itself() -> None:
+    """Also where an element carries a vector; the condition is asked of all elements at once."""
+
+    def one(bound: Any, start: Any) -> Any:
+        turn = lambda c: (c[0] + c[1][0] + 1, c[1][::-1] * 1.25)  # noqa: E731
+        return lx.while_loop(lambda c: c[0] < bound, turn, (bound * 0, start))
+
+    bounds, starts = GRID * 9, lnp.asarray(np.abs(random.normal(size=(6, 3, 2))).astype("f"))
+    sums, vectors = lx.compile(lx.vmap(lx.vmap(one)))(bounds, starts)
+    for place in np.ndindex(bounds.shape):
+        total, vector = 0.0, np.asarray(starts[place], "d")
+        while total < bounds[place]:
+            total, vector = total + vector[0] + 1, vector[::-1] * 1.25
+        np.testing.assert_allclose(sums[place], total, rtol=1e-5)
+        np.testing.assert_allclose(vectors[place], vector, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", MEETING)

@@ -1,0 +1,52 @@
+"""Loops that go on while any of their lanes does, and keep the values of lanes that have ended.
+
+A loop over a batch is one (passes/batch/control_flow.py). Its condition is the maximum of what each lane asks, and its
+body gives a lane's values back as they are where that does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lavax.ir.graph import INPUT, Node
+
+
+def asked_by_lane(loop: Node) -> Node | None:
+    """What each lane of such a loop asks, a node of its condition; None for other loops."""
+    asked: Node = loop.attrs["condition"].outputs[0]
+    if asked.op != "max" or len(asked.attrs["axes"]) != asked.operands[0].type.rank:
+        return None
+    return asked.operands[0] if _keeps_ended(loop, asked.operands[0]) else None
+
+
+def _keeps_ended(loop: Node, condition: Node) -> bool:
+    """Whether the body keeps what is carried where the condition of a lane does not hold."""
+    asked, body = loop.attrs["condition"], loop.attrs["body"]
+    same = dict(zip(asked.inputs, body.inputs, strict=True))
+    return all(
+        output is before
+        or (output.op == "where" and output.operands[2] is before and _is_of_lane(output.operands[0], condition, same))
+        for output, before in zip(body.outputs, body.inputs, strict=False)
+    )
+
+
+def _is_of_lane(choice: Node, condition: Node, same: Mapping[Node, Node]) -> bool:
+    """Whether a choice is a lane's condition, for each of the lane's elements."""
+    leading = tuple(range(condition.type.rank))
+    if choice.op == "broadcast" and choice.attrs["axes"] == leading and choice.type.rank > condition.type.rank:
+        choice = choice.operands[0]
+    return _is_equal(condition, choice, same)
+
+
+def _is_equal(one: Node, other: Node, same: Mapping[Node, Node]) -> bool:
+    """Whether two nodes compute the same from inputs that are the same."""
+    stack, seen = [(one, other)], set()
+    while stack:
+        left, right = stack.pop()
+        if (left, right) in seen or same.get(left) is right:
+            continue
+        seen.add((left, right))
+        if left.op == INPUT or (left.op, left.type, left.attrs) != (right.op, right.type, right.attrs):
+            return False
+        stack += zip(left.operands, right.operands, strict=True)
+    return True
