@@ -109,6 +109,7 @@ def _scatters(profile: DeviceProfile) -> Scatters:
         elements_per_update=4,
         joined_in_place=frozenset(("i32", "u32", *floats)),
         joined_by_rows=frozenset(words),
+        one_by_one=1 << 8,
     )
 
 

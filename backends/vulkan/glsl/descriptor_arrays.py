@@ -12,6 +12,8 @@ from lavax.passes.kernels.kernel import Kernel
 # maps, sums and products took about the same time either way. Chosen by `python -m benchmarks comparison --only
 # elementwise --only sum-rows --only matmul-256`.
 _LEAST_ELEMENTS = 1 << 12
+# The same for loops in registers: drivers take 4 ms to compile the loads of 64 elements by address, and 0.1 by texels.
+_LEAST_IN_REGISTERS = 1 << 7
 # Routines that do not read their results.
 _ONLY_WRITING = frozenset(("fourier_join", "fourier_spectrum", "fourier_step"))
 # Routines of which only the copy that comes before them reads the array; what they do to its copy they do by address.
@@ -25,7 +27,8 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     to half a range's length lies within a range wherever it starts; an array that moves with a loop has no fixed start.
     """
     arrays = (*kernel.graph.inputs, *kernel.graph.outputs)
-    if max((node.type.size for node in arrays), default=0) < _LEAST_ELEMENTS:
+    least = _LEAST_IN_REGISTERS if kernel.kind == "registers" else _LEAST_ELEMENTS
+    if max((node.type.size for node in arrays), default=0) < least:
         return ()
     found = tuple(number for number, node in enumerate(arrays) if _is_by_descriptor(node, kernel, range_bytes))
     counters = sum(map(len, kernel.moving.values()))
@@ -33,6 +36,8 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
 
 
 def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:
+    if kernel.kind == "registers" and node in kernel.graph.outputs:
+        return False  # single elements are stored by address
     copies = kernel.graph.outputs[0].op in _AFTER_COPIES
     if node is updated_in_place(kernel) and not copies:
         return False

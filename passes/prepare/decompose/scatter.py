@@ -77,7 +77,7 @@ def _scatter(node: Node, target: Target) -> Node:
     lines, keys = lines_of(node), indices[0].type.size
     steps = prod(indices[0].shape[place] for place in lines.serial)
     count = array.type.size // prod(array.shape[axis] for axis in lines.along)
-    if steps <= _LIMITS.few_updates or (keys > steps and count >= _LIMITS.many_lines and steps <= MAX_LOOP_ITERATIONS):
+    if steps <= _few(node, target) or (keys > steps and count >= _LIMITS.many_lines and steps <= MAX_LOOP_ITERATIONS):
         return node
     join = node.op.removeprefix("scatter_")
     if _is_joined_by_rows(node, target):
@@ -93,6 +93,14 @@ def _scatter(node: Node, target: Target) -> Node:
     if is_in_place:
         return _by_places(node, join)
     return _by_segments(node, join, target)
+
+
+def _few(node: Node, target: Target) -> int:
+    """How many updates of a line its invocation applies one by one."""
+    array, updates, *indices = node.operands
+    are_elements = updates.type.size == indices[0].type.size
+    is_small = are_elements and array.type.size <= target.scatters.elements_one_by_one
+    return max(_LIMITS.few_updates, target.scatters.one_by_one if is_small else 0)
 
 
 def _is_joined_in_place(node: Node, join: str, target: Target) -> bool:

@@ -65,6 +65,27 @@ def updated(i: Any, c: Any) -> Any:
     return c.at[lnp.array([1, 1, 4]), lnp.array([2, 2, i])].add(lnp.array([0.5, 0.25, 1])).at[0, 3].max(0.1)
 
 
+def joined(x: Any, places: Any, y: Any) -> Any:
+    """More updates than elements, of which several meet and some lie outside; the last of these is set."""
+
+    def turn(i: Any, c: Any) -> Any:
+        c = c.at[places].min(c[places[::-1]] * 0.9 + y)
+        return c.at[places + i].set(y).at[places].add(c[0] * y)
+
+    return lx.fori_loop(0, 3, turn, x)
+
+
+def from_texels(c: Any, table: Any, rows: Any, truths: Any, numbers: Any) -> Any:
+    """Arrays that are long enough for texels: whole, by rows, and by computed places."""
+
+    def turn(c: Any, row: Any) -> Any:
+        x, n, holds = row
+        c = lnp.tanh(table @ c + x * 0.1) + lnp.where(holds, numbers[n % 200], 0.5)
+        return c, c[0]
+
+    return lx.scan(turn, c, (rows, lnp.arange(40) * 7, truths))
+
+
 def whole_numbers(i: Any, c: Any) -> Any:
     n, truths, u = c
     n = lnp.where(truths, n * 3 + i, n // 2) ^ lnp.max(n)
@@ -141,6 +162,17 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "places": (turns(placed), (TABLE,)),
     "gathers": (turns(picked), (TABLE,)),
     "updates": (turns(updated, 3), (TABLE,)),
+    "many updates": (joined, (LONG, random.integers(-25, 25, 70).astype("i"), random.normal(size=70).astype("f"))),
+    "texels": (
+        from_texels,
+        (
+            random.normal(size=12).astype("f"),
+            random.normal(size=(12, 12)).astype("f"),
+            random.normal(size=(40, 12)).astype("f"),
+            random.normal(size=(40, 12)) > 0,
+            random.normal(size=200).astype("f"),
+        ),
+    ),
     "whole numbers": (
         turns(whole_numbers),
         (np.arange(-9, 12, dtype="i"), LONG > 0, np.arange(21, dtype="u4") * 123457),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.registers.held import LANES, TooMuchError
 from lavax.backends.vulkan.emit.loop.registers.kernel import checked, emit_register_loop
+from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
@@ -18,7 +21,7 @@ from lavax.passes.kernels.kernel import Kernel
 class RegisterLoops:
     """The loops that are written out. Checked by `python -m benchmarks loops`."""
 
-    statements: int = 6000  # drivers compile longer shaders for seconds
+    statements: int = 10000  # drivers compile longer shaders for seconds
 
 
 REGISTER_LOOPS = RegisterLoops()
@@ -31,7 +34,7 @@ def in_registers(loop: Node, prepare: Prepare, profile: DeviceProfile) -> Node |
     try:
         checked(loop)
         prepared = prepared_within(loop, prepare)
-        emit_register_loop(_kernel_of(prepared), profile, lifted=False, most=REGISTER_LOOPS.statements)
+        emit_register_loop(_kernel_of(prepared, profile), profile, lifted=False, most=REGISTER_LOOPS.statements)
     except TooMuchError:
         return None
     return prepared
@@ -41,7 +44,8 @@ def _suits(profile: DeviceProfile) -> bool:
     return is_one_subgroup(profile, LANES)
 
 
-def _kernel_of(loop: Node) -> Kernel:
+def _kernel_of(loop: Node, profile: DeviceProfile) -> Kernel:
     assert isinstance(loop.type, TupleType)
     turns = loop.attrs["length"] if loop.op == "scan" else None
-    return register_kernel(with_turns(loop, range(len(loop.type.parts)), turns))
+    kernel = register_kernel(with_turns(loop, range(len(loop.type.parts)), turns))
+    return replace(kernel, by_descriptor=arrays_by_descriptor(kernel, profile.descriptor_range_bytes))

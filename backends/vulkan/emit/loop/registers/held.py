@@ -56,6 +56,10 @@ class Statements:
         if self.count > self.most:
             raise TooMuchError
 
+    def spend_loads(self, address: str, count: int) -> None:
+        """Counts loads from an array: through a texel, or in a loop over the lanes."""
+        self.spend(count if address in self.body.memory.read_descriptors else LANES * count)
+
     def declare(self, kind: str, text: str) -> str:
         """A name for the value, the known one if there is one."""
         if text.isidentifier():

@@ -82,11 +82,12 @@ class _RegisterLoop:
         """An array, or the row of that number."""
         size = array.type.size if size is None else size
         first, found = f"{row} * {size} + " if row else "", []
+        address = self.body.addresses[array]
         for number in range(registers_of(size)):
             rest = size - number * LANES
             lane = "0" if size == 1 else "lane" if rest >= LANES else f"min(lane, {rest - 1})"
-            text = self.body.memory.loaded(array.dtype, self.body.addresses[array], f"{first}{number * LANES} + {lane}")
-            self.statements.spend(LANES)
+            text = self.body.memory.loaded(array.dtype, address, f"{first}{number * LANES} + {lane}")
+            self.statements.spend_loads(address, 1)
             found.append(self.statements.variable(type_name(array.dtype, 1), text))
         return Held(tuple(found), array.dtype, size)
 

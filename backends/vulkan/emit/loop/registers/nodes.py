@@ -20,8 +20,8 @@ from lavax.ir.types import int32
 from lavax.passes.fuse.costs import cost_of
 
 _DTYPES = ("f32", "i32", "u32", "bool")
-_MOST_UPDATES = 8  # of a scatter
 _MOST_REGISTERS = 512  # of an array
+_LONG = 8  # operations of a function that drivers compile to twice as many instructions
 
 Values = Mapping[Node, Held]
 Rule = Callable[[Statements, Node, Sequence[Held]], Held]
@@ -57,7 +57,7 @@ def _elementwise(statements: Statements, node: Node, operands: Sequence[Held]) -
         before = statements.count
         found.append(statements.declare(type_name(node.dtype, 1), text))
         if statements.count > before:
-            statements.spend(cost - 1)
+            statements.spend(cost - 1 if cost < _LONG else 2 * cost)
     return Held(tuple(found), node.dtype, node.type.size)
 
 
@@ -221,7 +221,7 @@ def _gather(statements: Statements, node: Node, operands: Sequence[Held]) -> Hel
     places = _places(statements, node, indices, offsets)
     if array.address is not None:
         texts = [statements.body.memory.loaded(node.dtype, array.address, place) for place in places]
-        statements.spend(LANES * len(texts))
+        statements.spend_loads(array.address, len(texts))
         return Held(tuple(statements.declare(type_name(node.dtype, 1), t) for t in texts), node.dtype, node.type.size)
     rows = _in_rows(offsets.reshape(-1))
     found = [
@@ -297,8 +297,6 @@ def _scatter(statements: Statements, node: Node, operands: Sequence[Held]) -> He
     array, updates, *indices = operands
     axes, source = node.attrs["axes"], node.operands[2].shape
     count, shape, dtype = prod(source), node.shape, node.dtype
-    if count > _MOST_UPDATES:
-        raise TooMuchError
     window = [axis for axis in range(len(shape)) if axis not in axes]
     own = [np.broadcast_to(np.arange(shape[axis]).reshape(_along(axis, shape)), shape) for axis in axes]
     coordinates = [_integers(statements, each) for each in own]
