@@ -49,16 +49,19 @@ from lavax.scipy.gamma_ratios import beta, comb, poch
 from lavax.scipy.incomplete_beta import betainc
 from lavax.scipy.incomplete_gamma import gammainc, gammaincc
 from lavax.scipy.owens_t import owens_t
+from lavax.scipy.sine_integrals import sici
+from lavax.scipy.spherical_harmonics import sph_harm_y
 from lavax.scipy.stirling import stirling_rest
 from lavax.tracer import with_weak
 from lavax.tracer.values.value import Value
 
 __all__ = [
-    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",
-    "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
-    "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "lgamma", "log_ndtr", "log_softmax",
-    "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "psi",
-    "rel_entr", "softmax", "spence", "wofz", "xlog1py", "xlogy", "zeta",
+    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma",
+    "entr", "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma",
+    "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "lgamma", "log_ndtr",
+    "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
+    "polygamma", "psi", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy",
+    "zeta",
 ]  # fmt: skip
 
 erf = real_function("erf", "The error function")
