@@ -18,7 +18,7 @@ from lavax.backends.vulkan.emit.fourier.choose import largest_prime, mirrored_st
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
-from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row
+from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row, turned_values
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.glsl.expressions import VECTOR
@@ -77,6 +77,7 @@ def _rows(profile: DeviceProfile) -> Rows:
     return Rows(
         longest=longest_row(profile),
         long_column=long_column(profile),
+        turned=turned_values(profile),
         chunk=lambda cumulative: chunk_of(cumulative, profile),
     )
 

@@ -12,7 +12,9 @@ from lavax.passes.fuse.costs import KERNEL_LIMITS, code_of
 from lavax.passes.fuse.evaluations import evaluations_of
 from lavax.passes.fuse.kernel_draft import FIRST, KernelDraft, Order, flat_draft
 from lavax.passes.fuse.reasons import Reason
+from lavax.passes.kernels.index import flatten, grows_by_one
 from lavax.passes.kernels.reads import Coordinates
+from lavax.passes.target.target import Target
 
 # Kernels that accept further members once they are open.
 _JOINABLE = ("row", "contract")
@@ -51,7 +53,8 @@ _MAP_NODES = KERNEL_LIMITS.values * KERNEL_LIMITS.nodes
 class Drafts:
     """All kernel drafts, and the facts about nodes that no kernel owns."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.draft_of: dict[Node, KernelDraft] = {}
         self.all_drafts: list[KernelDraft] = []
         self.bases: dict[Node, tuple[Node, ...]] = {}  # the members of kernels that a moved node is made of
@@ -253,6 +256,8 @@ class Drafts:
         for at in candidates(node, draft):
             if not self._may_go_over_rows(at, draft):
                 refusal = Reason.LONG_ROWS
+            elif self._is_turned(node, at, draft):
+                refusal = Reason.TURNED
             elif not is_legal(node, at, draft, self.is_made_of, self.draft_of):
                 refusal = Reason.OTHER_ELEMENTS
             else:
@@ -260,6 +265,18 @@ class Drafts:
                 self.draft_of[node] = draft
                 return None
         return refusal
+
+    def _is_turned(self, node: Node, at: Coordinates, draft: KernelDraft) -> bool:
+        """Whether a row's kernel would write a large value, or read what it is computed from, far from its neighbours:
+        invocations of neighbouring rows have elements that lie apart."""
+        least = self.target.rows.turned
+        if draft.kind != "row" or least is None or node.type.size < least:
+            return False
+        proper = [index for index in draft.domain.outer_variables if not index.is_constant]
+        if not proper or not all(index.variables.isdisjoint(draft.reduced_names) for index in at):
+            return False
+        (name,) = proper[-1].variables
+        return not grows_by_one(flatten(at, node.shape), name)
 
     def _may_go_over_rows(self, at: Coordinates, draft: KernelDraft) -> bool:
         if _WHOLE_ROWS.may_be_walked_again(draft.domain.rows, draft.domain.length):

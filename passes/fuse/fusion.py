@@ -40,8 +40,8 @@ class Fusion(Drafts):
     """The state of one walk."""
 
     def __init__(self, graph: Graph, target: Target, carried: Mapping[Node, Node]) -> None:
-        super().__init__()
-        self.target, self.carried = target, carried
+        super().__init__(target)
+        self.carried = carried
         self.readers = Readers(graph, target.products.stages_operands, target.fusion.epilogue_cost)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)

@@ -18,6 +18,7 @@ class Reason(Enum):
     READ_APART = "what is computed from the contraction does not come together in one value of its size soon"
     NO_COORDINATES = "its elements are not one to one with the kernel's"
     LONG_ROWS = "it would go over long rows again, of which there are too few to keep a device busy"
+    TURNED = "its elements lie in another order than the kernel's rows, so neighbours would be written far apart"
     OTHER_ELEMENTS = "it needs reductions of other elements than those that an invocation has at hand"
     OTHER_ROWS = "it reduces over other elements than the kernel's rows have"
     NOT_LAST = "of the kernels that a value is made from, only the last can compute it"

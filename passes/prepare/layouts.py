@@ -8,14 +8,24 @@ transpositions vanish in the next convolution, which names other axes of its ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType
-from lavax.passes.build.builder import broadcast, build, located, set_location, transposed
+from lavax.passes.build.builder import (
+    broadcast,
+    build,
+    dot,
+    free_axes_of,
+    located,
+    precision_of,
+    set_location,
+    transposed,
+)
 from lavax.passes.build.matching import other_axes
+from lavax.passes.numerics.rounding import rounds_operands
 from lavax.passes.simplify import folding
 from lavax.passes.simplify.movement import transpose_of_broadcast, transpose_of_iota
 from lavax.passes.simplify.reduction import before_transpose
@@ -61,7 +71,7 @@ def with_layouts_of_convolutions(graph: Graph) -> Graph:
     """
     if not any(node.op == "conv" for node in graph.nodes):
         return graph
-    layouts = _Layouts(graph.inputs)
+    layouts = _Layouts(graph)
     with located():
         for node in graph.nodes:
             set_location(node.location)
@@ -77,7 +87,9 @@ def _transposed_bytes(graph: Graph) -> int:
 class _Layouts:
     """The values of the new graph, by those of the old one: as they are, or moved."""
 
-    def __init__(self, inputs: Sequence[Node]) -> None:
+    def __init__(self, graph: Graph) -> None:
+        inputs = graph.inputs
+        self._spread = _products_of_windows(graph)
         self._plain: dict[Node, Node] = {node: node for node in inputs}
         self._moved: dict[Node, Moved] = {}
         self._written: set[Node] = set()  # by convolutions, and what is computed from these in their order
@@ -121,6 +133,8 @@ class _Layouts:
     def _as_moved(self, node: Node) -> Moved | None:
         if not node.operands:
             return None
+        if node in self._spread:
+            return _elements_first(self._unmoved(node), self._spread[node])
         first = node.operands[0]
         if OPERATIONS[node.op].family == "elementwise":
             return self._elementwise(node)
@@ -166,6 +180,39 @@ class _Layouts:
         if any(each.axes != axes for each in moved):
             return None
         return Moved(build("concatenate", *(each.x for each in moved), axis=axes[node.attrs["axis"]]), axes)
+
+
+def _products_of_windows(graph: Graph) -> dict[Node, Axes]:
+    """The products whose results are windows of what an operand gets by a strided convolution's derivative, and the
+    axes of the elements of a window, which are the right operand's."""
+    found = {}
+    for node in graph.nodes:
+        if node.op == "unshear":
+            (windows,), elements = node.operands, node.attrs["along"]
+            while windows.op in ("cast", "transpose"):
+                if windows.op == "transpose":
+                    elements = tuple(windows.attrs["axes"][axis] for axis in elements)
+                (windows,) = windows.operands
+            if windows.op == "dot" and min(elements) >= windows.type.rank - len(free_axes_of(windows)[1]):
+                found[windows] = elements
+    return found
+
+
+def _elements_first(product: Node, elements: Axes) -> Moved:
+    """The product with the elements of a window before what else is free in the right operand, such as channels, if
+    that is rounded, and so stored in any order."""
+    if not rounds_operands(product):
+        return Moved(product, tuple(range(product.type.rank)))
+    left, right = product.operands
+    batch, summed = product.attrs["batch"], product.attrs["contract"]
+    free = free_axes_of(product)[1]
+    start = product.type.rank - len(free)
+    places = [*elements, *(axis for axis in range(start, product.type.rank) if axis not in elements)]
+    order = [*batch[1], *(free[place - start] for place in places), *summed[1]]
+    batches, pairs = ((axes[0], tuple(map(order.index, axes[1]))) for axes in (batch, summed))
+    turned = dot(left, transposed(right, order), pairs, batches, **precision_of(product))
+    axes = [*range(start), *(start + places.index(axis) for axis in range(start, product.type.rank))]
+    return Moved(turned, tuple(axes))
 
 
 def _is_cheap_to_move(node: Node) -> bool:

@@ -26,6 +26,7 @@ from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
 from lavax.passes.prepare.vector_norms import with_norms_in_products
+from lavax.passes.prepare.windows import with_windows_in_vectors
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 
@@ -58,6 +59,7 @@ PASSES = (
     Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
     Pass("layouts", _anywhere(with_layouts_of_convolutions), "what follows a convolution has its channels last, too"),
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
+    Pass("windows", with_windows_in_vectors, "operands of convolutions lie so that windows are loaded as vectors"),
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("lines", with_padded_lines, "large products by matrices read and write lines of whole vectors"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),

@@ -31,21 +31,34 @@ def _unshear_of_selection(node: Node) -> Node | None:
 def conv_of_transpose(node: Node) -> Node | None:
     """conv(transpose(x), y) -> conv(x, y) over other axes, if the free axes of x keep their order or the result is
     smaller to transpose. Windows then have the layout of x in memory."""
-    moved, right = node.operands
+    moved = node.operands[0]
     if moved.op != "transpose":
         return None
+    kept = _kept(node)
+    if kept != sorted(kept) and node.type.size >= moved.type.size:
+        return None
+    return conv_over_moved(node)
+
+
+def conv_over_moved(node: Node) -> Node:
+    """conv(transpose(x), y) as conv(x, y) over other axes, transposed if the free axes of x change their order."""
+    moved, right = node.operands
     (x,), places = moved.operands, moved.attrs["axes"]
     attrs = dict(node.attrs)
     for name in ("window", "contract", "batch"):
         of_left, of_right = node.attrs[name]
         attrs[name] = tuple(places[axis] for axis in of_left), of_right
-    kept = [places[axis] for axis in free_axes(moved.type, node.attrs["batch"][0], node.attrs["contract"][0])]
-    if kept != sorted(kept) and node.type.size >= x.type.size:
-        return None
-    first = len(node.attrs["batch"][0])
+    kept, first = _kept(node), len(node.attrs["batch"][0])
     order = [first + sorted(kept).index(axis) for axis in kept]
     pulled = build("conv", x, right, **attrs)
     return transposed(pulled, [*range(first), *order, *range(first + len(kept), node.type.rank)])
+
+
+def _kept(node: Node) -> list[int]:
+    """The axes of x that are those of the result, in its order."""
+    moved = node.operands[0]
+    free = free_axes(moved.type, node.attrs["batch"][0], node.attrs["contract"][0])
+    return [moved.attrs["axes"][axis] for axis in free]
 
 
 def slice_of_reduction(node: Node) -> Node | None:

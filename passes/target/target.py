@@ -104,6 +104,9 @@ class Rows:
     # The elements from which columns are reduced in parts if they are few; also those that are columns only in memory,
     # if they are read through a transposition. None: only columns of the array itself, by their own limit.
     long_column: int | None = None
+    # A value of so many elements, one for each row, that lies in another order than the rows is left to a map, which
+    # transposes it. None: it is written as it lies.
+    turned: int | None = None
     # The length of the chunks that a cumulative operation is cut into; None if it goes along whole lines.
     chunk: Callable[[Node], int | None] = _none
 

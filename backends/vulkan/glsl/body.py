@@ -318,7 +318,7 @@ class Body:
             case "pad":
                 return self._pad(node, at, operands[0])
             case "unshear":
-                conditions = [self._within(condition) for condition in inside_unshear(node, at)]
+                conditions = [self.within(condition) for condition in inside_unshear(node, at)]
                 return self._select(conditions, operands[0], GlslValue(literal(0, node.dtype), 1), node.dtype)
             case "concatenate":
                 return self._concatenate(node, at, operands)
@@ -352,7 +352,7 @@ class Body:
 
     def _pad(self, node: Node, at: Coordinates, inside: GlslValue) -> GlslValue:
         outside = GlslValue(literal(node.attrs["value"], node.dtype), 1)
-        conditions = [self._within(condition) for condition in inside_pad(node, at)]
+        conditions = [self.within(condition) for condition in inside_pad(node, at)]
         return self._select(conditions, inside, outside, node.dtype)
 
     def _concatenate(self, node: Node, at: Coordinates, operands: list[GlslValue]) -> GlslValue:
@@ -364,11 +364,11 @@ class Body:
         for operand, end in reversed(list(zip(operands[:-1], starts[1:], strict=True))):
             condition = Within(along, -(1 << 31), end - 1)
             result = (
-                operand if condition.always else self._select([self._within(condition)], operand, result, node.dtype)
+                operand if condition.always else self._select([self.within(condition)], operand, result, node.dtype)
             )
         return result
 
-    def _within(self, condition: Within) -> GlslValue:
+    def within(self, condition: Within) -> GlslValue:
         """A condition on an index, as a bool or four."""
         index = self.real(condition.index)
         if _LANE not in index.variables:

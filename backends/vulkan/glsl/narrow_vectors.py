@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from lavax.backends.vulkan.glsl.body import Body, is_multiple, lane_step, quotient_exact
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DType, float32
 from lavax.passes.kernels.index import Index, add, constant, flatten, substitute
-from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.kernels.reads import READS, Coordinates, Within, inside_pad, inside_unshear
 
 EIGHT = 8
 # Operations that only read from other places in memory.
@@ -30,13 +31,38 @@ def source_of(node: Node, at: Coordinates, dtype: DType) -> Element:
     return node, at
 
 
-def eight_in_memory(body: Body, halves: Sequence[Element], dtype: DType) -> str | None:
-    """The load of eight elements, given as two halves, if memory holds them next to each other in the dtype."""
-    position = _position(body, [source_of(*half, dtype) for half in halves], dtype)
-    if position is None:
+@dataclass(frozen=True)
+class HeldVector:
+    """Eight neighbours in memory, and the conditions without which all eight are zeros beside the array."""
+
+    load: str
+    conditions: tuple[str, ...]
+
+
+def eight_in_memory(body: Body, halves: Sequence[Element], dtype: DType) -> HeldVector | None:
+    """Eight elements, given as two halves, if memory holds them next to each other in the dtype."""
+    held = [_held(half, dtype) for half in halves]
+    position = _position(body, [source for source, _ in held], dtype)
+    conditions = [[body.within(condition) for condition in outside] for _, outside in held]
+    if position is None or conditions[0] != conditions[1] or any(value.width > 1 for value in conditions[0]):
         return None
     node, base = position
-    return f"{body.uses.reference('u32', 'x4')}({body.addresses[node]}).data[{body.index(base)}]"
+    load = f"{body.uses.reference('u32', 'x4')}({body.addresses[node]}).data[{body.index(base)}]"
+    return HeldVector(load, tuple(value.text for value in conditions[0]))
+
+
+def _held(element: Element, dtype: DType) -> tuple[Element, list[Within]]:
+    """The source of an element among zeros that are no part of an array, and the conditions that it is no such zero."""
+    conditions: list[Within] = []
+    while True:
+        node, at = source_of(*element, dtype)
+        if node.op == "pad" and node.attrs["value"] == 0:
+            conditions += inside_pad(node, at)
+        elif node.op == "unshear":
+            conditions += inside_unshear(node, at)
+        else:
+            return (node, at), conditions
+        (element,) = READS[node.op](node, at)
 
 
 def _position(body: Body, sources: Sequence[Element], dtype: DType) -> tuple[Node, Index] | None:

@@ -168,3 +168,18 @@ def test_a_graph_in_which_that_saves_nothing_stays() -> None:
     assert with_layouts_of_convolutions(graph) is graph
     without = optimized(lambda x: lnp.tanh(lnp.transpose(x)) + 1, (3, 4))
     assert with_layouts_of_convolutions(without) is without
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_derivative_of_a_strided_convolution_stays_in_the_order_that_its_product_writes(precision: str) -> None:
+    """Windows are spread over the pixels with channels last; those of rounded weights have their elements first."""
+
+    @lx.matmul_precision(precision, backward=precision)
+    def loss(x: Any, first: Any, second: Any, scale: Any, shift: Any) -> Any:
+        return lnp.sum(lnp.sin(conv(block(x, first, second, scale, shift), second, 2)))
+
+    moved = check_values(optimized(lx.grad(loss, argnums=(0, 1)), IMAGES, *WEIGHTS))
+    spread = [node for node in moved.nodes if node.op == "unshear" and node.type.rank == 6]
+    assert spread and all(node.attrs["axes"] == (1, 2) for node in spread)
+    elements = (3, 4) if precision == "bfloat16" else (4, 5)
+    assert all(node.attrs["along"] == elements for node in spread)

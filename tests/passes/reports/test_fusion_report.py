@@ -14,6 +14,7 @@ from lavax.passes.fuse.reasons import Reason
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.reports.fusion import FusionReport, fusion_report
 from lavax.passes.simplify import remove_stop_gradient
+from lavax.passes.target.target import ANY_DEVICE, Rows, Target
 from tests.passes.lowering import f32, i32
 
 
@@ -80,6 +81,18 @@ REASONS: dict[Reason, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_reasons(reason: Reason) -> None:
     function, arguments = REASONS[reason]
     assert reason in reasons_of(function, *arguments)
+
+
+def test_rows_leave_large_turned_values_to_maps_where_neighbours_matter() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return lnp.sum(x, axis=0).T * y
+
+    for target, is_noted in ((ANY_DEVICE, False), (Target(rows=Rows(turned=1 << 16)), True)):
+        for columns, is_large in ((300, True), (128, False)):
+            kinds = f32(4, 256, columns), f32(columns, 256)
+            graph = prepare(remove_stop_gradient(lx.trace(function)(*kinds)), target)
+            fusion = fuse(graph, target)
+            assert (Reason.TURNED in fusion.refusals.values()) == (is_noted and is_large)
 
 
 def test_the_text_is_a_stage() -> None:

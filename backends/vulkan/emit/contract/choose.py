@@ -32,7 +32,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
-from lavax.passes.build.contraction_geometry import sizes_of
+from lavax.passes.build.contraction_geometry import Neighbours, neighbours_of, sizes_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class StoredRounding:
 
     products: int = 1 << 27  # of the contraction
     reads: int = 1 << 9  # of each element
+    # The same if neighbours in memory are none in the contraction: numbers are then read one by one.
+    scattered_products: int = 1 << 25
+    scattered_reads: int = 1 << 7
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,11 @@ def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:
     """Whether the rounded operand is best stored: cooperative tiles then copy it as it is."""
     sizes = sizes_of(dot)
     reads = sizes.n if side == 0 else sizes.m
-    if reads < _STORED_ROUNDING.reads or sizes.b * sizes.m * sizes.n * sizes.k < _STORED_ROUNDING.products:
+    products = sizes.b * sizes.m * sizes.n * sizes.k
+    if reads < _STORED_ROUNDING.scattered_reads or products < _STORED_ROUNDING.scattered_products:
+        return False
+    pays = reads >= _STORED_ROUNDING.reads and products >= _STORED_ROUNDING.products
+    if not pays and neighbours_of(dot, side) != Neighbours(False, False):
         return False
     return isinstance(choose_schedule(dot, profile), CooperativeTile)
 

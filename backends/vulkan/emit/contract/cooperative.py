@@ -12,6 +12,7 @@ the elements of a matrix are distributed over invocations, and the epilogue need
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
@@ -20,7 +21,14 @@ from lavax.backends.vulkan.emit.contract.tiles import CooperativeTile
 from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT, eight_in_memory, matrix_type, packed, source_of
+from lavax.backends.vulkan.glsl.narrow_vectors import (
+    EIGHT,
+    HeldVector,
+    eight_in_memory,
+    matrix_type,
+    packed,
+    source_of,
+)
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DTYPES
@@ -146,12 +154,12 @@ class CooperativeEmitter:
         self._multiply()
         body.line("barrier();")
 
-    def _load_parts(self) -> tuple[list[list[StagedVector]], list[list[str | None]]]:
+    def _load_parts(self) -> tuple[list[list[StagedVector]], list[list[HeldVector | None]]]:
         """The vectors of both operands that this invocation stages, with names for those that are copied unchanged."""
         vectors = [self._vectors(side) for side in range(2)]
         return vectors, [[self._load(side, vector) for vector in vectors[side]] for side in range(2)]
 
-    def _stage_parts(self, vectors: list[list[StagedVector]], loaded: list[list[str | None]]) -> None:
+    def _stage_parts(self, vectors: list[list[StagedVector]], loaded: list[list[HeldVector | None]]) -> None:
         for side in range(2):
             pairs = zip(vectors[side], loaded[side], strict=True)
             self._stage(side, vectors[side], [self._within_part(side, *pair) for pair in pairs])
@@ -184,12 +192,12 @@ class CooperativeEmitter:
         places[along] = spans[along].eight(offsets[along], half)
         return places[0], places[1]
 
-    def _load(self, side: int, vector: StagedVector) -> str | None:
-        """The name of the eight elements if they are copied unchanged; else None, and their sources are loaded."""
+    def _load(self, side: int, vector: StagedVector) -> HeldVector | None:
+        """The eight elements by name if they are copied unchanged; else None, and their sources are loaded."""
         halves = [self.contraction.element(side, *self._place(side, vector, half)) for half in range(2)]
-        text = eight_in_memory(self.body, halves, self.dtype)
-        if text is not None:
-            return self.body.declare(self.body.scopes[-1], "uvec4", text)
+        held = eight_in_memory(self.body, halves, self.dtype)
+        if held is not None:
+            return replace(held, load=self.body.declare(self.body.scopes[-1], "uvec4", held.load))
         for half in range(2):
             self.contraction.load(side, *self._place(side, vector, half))
         return None
@@ -202,15 +210,14 @@ class CooperativeEmitter:
                 at = body.index(linear([(line, self._stride(side)), (quotient(along, EIGHT), 1)]))
                 body.line(f"{_STAGED}[{self._begin(side)} + {at}] = {text};")
 
-    def _within_part(self, side: int, vector: StagedVector, loaded: str | None) -> str:
+    def _within_part(self, side: int, vector: StagedVector, held: HeldVector | None) -> str:
         """The vector, with zeros for elements beyond the sum and for those of the part before."""
         conditions = self._conditions(side, vector)
-        if loaded is None:
+        if held is None:
             halves = (self._words(side, vector, half, conditions) for half in range(2))
-            loaded = f"uvec4({', '.join(halves)})"
-        if len(conditions) == 1:
-            return f"{conditions[0]} ? {loaded} : uvec4(0)"
-        return loaded
+            held = HeldVector(f"uvec4({', '.join(halves)})", ())
+        every = [*held.conditions, *(conditions if len(conditions) == 1 else ())]
+        return f"{' && '.join(every)} ? {held.load} : uvec4(0)" if every else held.load
 
     def _conditions(self, side: int, vector: StagedVector) -> list[str]:
         """The condition that the vector, or each of its elements, belongs to the part; "" if it always does."""

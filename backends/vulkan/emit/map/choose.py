@@ -42,7 +42,8 @@ TRANSPOSES: dict[MapSchedule, Callable[[Transposition, DeviceProfile, bool], boo
 
 def transposition_of(kernel: Kernel, profile: DeviceProfile) -> Transposition | None:
     """How a map reads along another axis than it writes; None if it does not, or its axes are too short."""
-    return find_transposition(kernel, ELEMENT_TILE.least_extent if profile.kind == "gpu" else VECTOR)
+    is_gpu = profile.kind == "gpu"
+    return find_transposition(kernel, ELEMENT_TILE.least_extent if is_gpu else VECTOR, merges=is_gpu)
 
 
 def transposes(transposition: Transposition | None, profile: DeviceProfile, lifted: bool) -> list[MapSchedule]:

@@ -45,7 +45,7 @@ _TILE = TransposeTile(_VECTORS, across=_VECTORS, local=_LOCAL, steps=_STEPS, wid
 
 def suits_vector_tiles(transposition: Transposition, profile: DeviceProfile, lifted: bool) -> bool:
     """Whether tiles on a GPU are worth it and fit its memory, and all staged arrays are read in aligned vectors."""
-    if profile.kind != "gpu" or lifted:
+    if profile.kind != "gpu" or lifted or not transposition.has_single_axes:
         return False
     kernel = transposition.kernel
     extents = (transposition.read_extent, transposition.written_extent)
@@ -60,7 +60,7 @@ def _is_aligned(transposition: Transposition, node: Node, position: Index) -> bo
     """Whether every aligned four along the axis that is read are one aligned vector in memory."""
     moved = transposition.kernel.moving.get(node, ())
     words = node.dtype.storage.itemsize == 4 and node.dtype.kind != "bool"
-    (along,) = transposition.kernel.domain.outer_variables[transposition.read].terms
+    (along,) = transposition.kernel.domain.outer_variables[transposition.read[0]].terms
     others = [coefficient for atom, coefficient in position.terms if atom.key != along[0].key]
     whole = all(number % VECTOR == 0 for number in (*others, position.constant))
     return words and whole and all(stride % 16 == 0 for stride in moved)

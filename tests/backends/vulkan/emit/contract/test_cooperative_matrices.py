@@ -15,6 +15,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax import nn
 from lavax.backends.vulkan.compile import pipelines, shader_compiler
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
@@ -163,6 +164,23 @@ def test_float32_operands_are_rounded_as_they_are_staged() -> None:
     ):
         assert line in text, line
     assert "lx_round_to_bf16" not in text  # rounded once
+
+
+def test_padded_windows_are_copied_as_they_lie() -> None:
+    """Zeros take the place of vectors that lie beside the image; no number is widened and rounded again."""
+    graph = """
+    graph (x: bf16[2,8,8,16], w: bf16[3,3,16,16]) {
+      %0 = pad(x) low=[0,1,1,0] high=[0,1,1,0] interior=[0,0,0,0] value=0.0 : bf16[2,10,10,16]
+      %1 = broadcast(%0) axes=[0,1,2,3] : bf16[2,10,10,16,3,3]
+      %2 = shear(%1) axes=[1,2] along=[4,5] stride=[1,1] dilation=[1,1] : bf16[2,8,8,16,3,3]
+      %3 = dot(%2, w) contract=[4,5,3]x[0,1,2] : bf16[2,8,8,16]
+      return %3
+    }
+    """
+    main = main_of_tile(graph, SMALL)
+    loop = main[: main.index("coopMatStore")]
+    assert loop.count(": uvec4(0)") == 2  # before the loop and in it
+    assert "_to_bits" not in loop and "_from_bits" not in loop
 
 
 def test_a_part_is_loaded_before_the_products_of_the_one_before_and_staged_behind_them() -> None:
@@ -370,6 +388,16 @@ PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], tuple[int,
     "with what is computed around it": (lambda x, w: lnp.tanh((x * 2) @ -w / 8), (40, 32), (32, 48)),
     "with arrays in the epilogue": (lambda x, w: (x @ w) * x.T + w, (64, 64), (64, 64)),
     "with a vector": (lambda x, w: x @ w, (300, 300), (300,)),
+    "of padded windows": (
+        lambda x, w: nn.conv(x, w, 1, "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+        (1, 5, 6, 16),
+        (3, 3, 16, 24),
+    ),
+    "of strided windows": (
+        lambda x, w: nn.conv_transpose(x, w, 2, dimension_numbers=("NHWC", "HWIO", "NHWC")),
+        (1, 5, 6, 16),
+        (3, 3, 16, 24),
+    ),
 }
 
 
@@ -392,7 +420,15 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["transposed", "of odd extents", "with what is computed around it", "with arrays in the epilogue"]
+    "name",
+    [
+        "transposed",
+        "of odd extents",
+        "with what is computed around it",
+        "with arrays in the epilogue",
+        "of padded windows",
+        "of strided windows",
+    ],
 )
 @pytest.mark.parametrize(
     "numbers_of_tile", [(16, 16, 16, 2, 1), (16, 8, 32, 1, 1), (32, 16, 32, 2, 1, 2), (16, 8, 32, 1, 1, 4)]
@@ -410,6 +446,19 @@ def test_tiles_of_emulated_matrices_are_right(
     kinds = (lx.ShapeDtype(shape, "float32") for shape in (left, right))
     graph = remove_stop_gradient(lx.trace(lx.matmul_precision("bfloat16")(function))(*kinds))
     assert_agrees(graph, (numbers(*left), numbers(*right)), device=device)
+
+
+@pytest.mark.parametrize("name", ["of padded windows", "of strided windows"])
+def test_windows_of_16_bits_are_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = replace(backend().profile, kind="gpu", matrices=(MatrixShape("bf16", 8, 8, 8),))
+    tile = cooperative_tile((16, 8, 16, 2, 1), "bf16", profile)
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
+    function, left, right = PRODUCTS[name]
+    held = DTYPES["bf16"]
+    graph = remove_stop_gradient(lx.trace(function)(*(lx.ShapeDtype(shape, held.user) for shape in (left, right))))
+    device = backend_with(kind="gpu", matrices=profile.matrices)
+    assert_agrees(graph, tuple(held.rounded(numbers(*shape)) for shape in (left, right)), device=device, ulps=1)
 
 
 @pytest.mark.parametrize("parts", [(32, 32, 16, 2, 2), (64, 32, 32, 4, 1), (32, 64, 64, 1, 2), (32, 32, 64, 2, 2, 2)])

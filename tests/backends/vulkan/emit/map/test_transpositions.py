@@ -82,12 +82,12 @@ def test_axes_in_any_order(axes: tuple[int, ...], dtype: str, computed: Callable
 
 @pytest.mark.parametrize(
     ("axes", "found"),
-    [((0, 2, 3, 1), (3, 2, 2)), ((2, 3, 0, 1), (3, 1, 1)), ((0, 2, 1, 3), None), ((3, 2, 1, 0), None)],
+    [((0, 2, 3, 1), ((3,), (2,), 2)), ((2, 3, 0, 1), ((3,), (1,), 1)), ((0, 2, 1, 3), None), ((3, 2, 1, 0), None)],
     ids=str,
 )
-def test_which_maps_are_transposes(axes: tuple[int, ...], found: tuple[int, int, int] | None) -> None:
+def test_which_maps_are_transposes(axes: tuple[int, ...], found: tuple[object, ...] | None) -> None:
     """Those whose reads and writes are along different long axes; of the flipped one only what is not flipped."""
-    transposition = find_transposition(_kernel(_moved(axes, "i32")), 16)
+    transposition = find_transposition(_kernel(_moved(axes, "i32")), 16, merges=False)
     described = transposition and (transposition.written, transposition.read, len(transposition.staged))
     assert described == found
 
@@ -112,6 +112,38 @@ def test_planes_in_squares_of_vectors_and_what_is_no_vector(axes: tuple[int, ...
     np.testing.assert_array_equal(got, want)
     vectors = start % 4 == 0 and dtype in ("f32", "i32")
     assert ("vec4 square0" in dispatch_of(graph, GENERIC_GPU).shader.source) == vectors
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "axes", "found"),
+    [
+        ((40, 20, 3, 3), (2, 3, 1, 0), ((3,), (2, 0, 1))),  # a window's nine elements are one axis in memory
+        ((3, 5, 17, 33), (3, 2, 0, 1), ((1, 2, 3), (0,))),
+        ((33, 17, 5, 3), (2, 3, 1, 0), ((3,), (2, 0, 1))),
+        ((64, 7, 1, 9), (3, 2, 1, 0), ((3,), (2, 0))),
+        ((40, 20, 3, 3), (2, 3, 0, 1), None),  # the channels that are written next to each other are also read so
+    ],
+    ids=str,
+)
+def test_short_axes_that_are_one_in_memory(
+    shape: tuple[int, ...], axes: tuple[int, ...], found: tuple[object, ...] | None, dtype: str
+) -> None:
+    moved = ",".join(str(shape[axis]) for axis in axes)
+    graph = parse(dedent(f"""
+        graph (x: {dtype}[{",".join(map(str, shape))}]) {{
+          %0 = transpose(x) axes=[{",".join(map(str, axes))}] : {dtype}[{moved}]
+          return %0
+        }}
+    """))
+    (array,) = graph.inputs
+    x = array.dtype.rounded(RANDOM.integers(0, 2 if dtype == "bool" else 99, shape))
+    (got,), (want,) = run_as_gpu(graph, [x]), interpret(graph, x)
+    np.testing.assert_array_equal(got, want)
+    if dtype == "f32":
+        transposition = find_transposition(_kernel(graph), 16, merges=True)
+        assert (transposition and (transposition.written, transposition.read)) == found
+        assert find_transposition(_kernel(graph), 16, merges=False) is None
 
 
 def test_squares_on_gpus_and_blocks_on_cpu_drivers() -> None:

@@ -1,0 +1,91 @@
+"""Operands of convolutions lie so that a product of windows loads neighbours in memory as vectors.
+
+Windows are rows of a product whose sum is over channels or images, and elements of a window are neighbours along
+neither. So the operand of the windows is read with an axis last that is no window's, and weights whose last axes are
+the window's are rounded in another order: the window's axes first, and channels the other way round, because the array
+is then transposed as a matrix whose rows are neighbours in memory. They are stored once for all that read them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from lavax.ir.graph import INPUT, Graph, Node, graph_of, with_operands
+from lavax.ir.ops.contraction import free_axes
+from lavax.passes.build.builder import cast, located, set_location, transpose, transposed
+from lavax.passes.build.matching import other_axes
+from lavax.passes.simplify.window import conv_over_moved
+from lavax.passes.target.target import Target
+
+Axes = tuple[int, ...]
+
+
+def with_windows_in_vectors(graph: Graph, target: Target) -> Graph:
+    """The graph with the operands of its convolutions in that order, for devices that stage operands."""
+    if not target.products.stages_operands or not any(node.op == "conv" for node in graph.nodes):
+        return graph
+    orders = _orders_of_weights(graph)
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    with located():
+        for node in graph.nodes:
+            set_location(node.location)
+            same = with_operands(node, tuple([found[operand] for operand in node.operands]))
+            if node in orders:
+                found[node] = _in_order(same, orders[node])
+            else:
+                found[node] = conv_over_moved(same) if _is_turned(same) else same
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _orders_of_weights(graph: Graph) -> dict[Node, Axes]:
+    """The roundings of weights whose last axes are the window's, and the order in which each is best stored.
+
+    Where a window's axis is the last of what it goes over, too, the weights lie as the windows do.
+    """
+    found: dict[Node, Axes] = {}
+    alike = set()
+    for node in graph.nodes:
+        if node.op == "conv":
+            rounding, windows = _rounding(node.operands[1], node.attrs["window"][1])
+            if rounding is not None and _are_last(rounding, windows):
+                rest = other_axes(rounding.type.rank, windows)
+                found[rounding] = (*sorted(windows), *reversed(rest))
+                if node.operands[0].type.rank - 1 in node.attrs["window"][0]:
+                    alike.add(rounding)
+    return {rounding: order for rounding, order in found.items() if rounding not in alike}
+
+
+def _rounding(weights: Node, windows: Axes) -> tuple[Node | None, Axes]:
+    """The cast that rounds an array to 16 bits for a convolution, and the window's axes there."""
+    node = weights
+    while node.op in ("cast", "flip", "transpose"):
+        (operand,) = node.operands
+        if node.op == "cast" and node.dtype.bits == 16 and operand.dtype.bits == 32:
+            return (node if operand.op == INPUT else None), windows
+        if node.op == "transpose":
+            windows = tuple(node.attrs["axes"][axis] for axis in windows)
+        node = operand
+    return None, windows
+
+
+def _are_last(weights: Node, windows: Axes) -> bool:
+    """Whether the window's axes are the last ones of the weights, and hold several elements."""
+    rank = weights.type.rank
+    is_last = sorted(windows) == list(range(rank - len(windows), rank))
+    return is_last and prod(weights.shape[axis] for axis in windows) > 1
+
+
+def _in_order(rounding: Node, order: Axes) -> Node:
+    ordered = cast(transpose(rounding.operands[0], order), rounding.dtype)
+    return transposed(ordered, [order.index(axis) for axis in range(len(order))])
+
+
+def _is_turned(node: Node) -> bool:
+    """Whether a convolution's left operand has a window's axis last, and memory holds it with an axis of its own last,
+    which the convolution keeps."""
+    if node.op != "conv" or node.operands[0].op != "transpose":
+        return False
+    left, windows = node.operands[0], node.attrs["window"][0]
+    last = left.attrs["axes"].index(left.type.rank - 1)
+    kept = free_axes(left.type, node.attrs["batch"][0], node.attrs["contract"][0])
+    return left.type.rank - 1 in windows and last in kept and last not in windows

@@ -1,0 +1,114 @@
+"""Operands of convolutions lie so that windows are loaded as vectors: which are moved, and that values stay."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import lax, nn
+from lavax.backends.vulkan.backend import VulkanBackend
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile, MatrixShape
+from lavax.backends.vulkan.target import target_of
+from lavax.ir import Graph, Node, interpret
+from lavax.passes.build.contraction_geometry import neighbours_of
+from lavax.passes.build.inline import inline_calls
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.prepare import pipeline
+from lavax.passes.prepare.windows import with_windows_in_vectors
+from lavax.passes.simplify import simplify
+
+MATRICES = (MatrixShape("bf16", 16, 8, 16),)
+GPU = replace(GENERIC_GPU, matrices=MATRICES, float16=True, storage_16bit=True, memory_model=True)
+LARGE = ((4, 28, 28, 64), (64, 64, 3, 3), (128, 64, 3, 3))
+SMALL = ((2, 10, 12, 3), (6, 3, 3, 3), (4, 6, 3, 3))
+conv = partial(lax.conv_general_dilated, padding="SAME", dimension_numbers=("NHWC", "OIHW", "NHWC"))
+
+
+def step(x: Any, first: Any, second: Any, stride: int = 1) -> Any:
+    """The gradients of two convolutions with a norm between them, in bfloat16: in the middle of a graph."""
+
+    def loss(x: Any, first: Any, second: Any) -> Any:
+        x, first, second = (each.astype("bfloat16") for each in (x, first, second))
+        hidden = nn.relu(conv(x, first, (1, 1)).astype("float32"))
+        hidden = hidden / lnp.sqrt(lnp.mean(hidden * hidden, (0, 1, 2), keepdims=True) + 1e-3)
+        found = conv(hidden.astype("bfloat16"), second, (stride, stride))
+        return 3 * lnp.sum(lnp.sin(found.astype("float32")))
+
+    return lx.grad(loss, argnums=(0, 1, 2))(x, first, second)
+
+
+def graph_of_step(shapes: tuple[tuple[int, ...], ...], stride: int) -> Graph:
+    kinds = [lx.ShapeDtype(shape, "float32") for shape in shapes]
+    return simplify(inline_calls(lx.trace(partial(step, stride=stride))(*kinds)))
+
+
+def device_of(profile: DeviceProfile) -> VulkanBackend:
+    found = VulkanBackend()
+    found.profile = profile
+    found.__dict__.update(_memory_bytes=1 << 36, _largest_allocation=1 << 34)
+    return found
+
+
+def products_of(graph: Graph) -> Iterator[Node]:
+    for each in steps_of(device_of(GPU).lower(graph).kernels.steps):
+        yield from (node for node in each.kernel.graph.nodes if node.op == "dot")
+
+
+def read_number_by_number(graph: Graph) -> int:
+    """How many operands of products have no neighbours that are neighbours in memory."""
+    sides = (neighbours_of(product, side) for product in products_of(graph) for side in range(2))
+    return sum(not (side.summed or side.free) for side in sides)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_no_product_of_windows_reads_number_by_number(stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_of_step(LARGE, stride)
+    assert read_number_by_number(graph) == 0
+    without = tuple(each for each in pipeline.PASSES if each.name != "windows")
+    monkeypatch.setattr(pipeline, "PASSES", without)
+    assert read_number_by_number(graph) >= 3
+
+
+def test_weights_are_rounded_once_into_the_order_that_all_read() -> None:
+    written = [
+        each.kernel.graph
+        for each in steps_of(device_of(GPU).lower(graph_of_step(LARGE, 1)).kernels.steps)
+        if [node.shape for node in each.kernel.graph.inputs] == [(128, 64, 3, 3)]
+    ]
+    assert [[node.op for node in graph.nodes] for graph in written] == [["transpose", "cast"]]
+    assert written[0].outputs[0].shape == (3, 3, 64, 128)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_values_stay(stride: int) -> None:
+    target = target_of(GPU, 1 << 36, 1 << 34)
+    stages = dict(pipeline.stages(graph_of_step(SMALL, stride), target))
+    before, after = stages["roundings"], stages["windows"]
+    assert str(before) != str(after)
+    arrays = [np.random.default_rng(n).normal(size=shape).astype(np.float32) for n, shape in enumerate(SMALL)]
+    for got, want in zip(interpret(after, *arrays), interpret(before, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-2, atol=2e-2 * np.abs(want).max())  # sums in another order
+
+
+def test_weights_of_windows_that_lie_along_them_stay() -> None:
+    """Sequences with channels first: the sum goes along the weights' last axes."""
+
+    def function(x: Any, weight: Any) -> Any:
+        x, weight = x.astype("bfloat16"), weight.astype("bfloat16")
+        return lax.conv_general_dilated(x, weight, (1,), "SAME")
+
+    kinds = (lx.ShapeDtype((1, 80, 3000), "float32"), lx.ShapeDtype((384, 80, 3), "float32"))
+    graph = simplify(inline_calls(lx.trace(function)(*kinds)))
+    stages = dict(pipeline.stages(graph, target_of(GPU, 1 << 36, 1 << 34)))
+    assert str(stages["windows"]) == str(stages["roundings"])
+
+
+def test_devices_that_stage_no_operands_keep_the_graph() -> None:
+    graph = graph_of_step(SMALL, 1)
+    assert with_windows_in_vectors(graph, target_of(CPU_DRIVER, 1 << 36, 1 << 34)) is graph
