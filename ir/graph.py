@@ -1,12 +1,13 @@
 """The only intermediate representation: a graph of nodes in static single assignment form."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import count
 from types import MappingProxyType
 from typing import Any
 
+from lavax.base.kept import kept
 from lavax.base.often_made import often_made
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.operation import OPERATIONS
@@ -51,6 +52,27 @@ class Graph:
     outputs: tuple[Node, ...]
     _text: list[str] = field(default_factory=list, repr=False)
     _structure: list[str] = field(default_factory=list, repr=False)  # printer.structural_key
+
+    @kept
+    def users(self) -> Mapping[Node, Sequence[Node]]:
+        """For each operand, the nodes that read it, each once and in order; nothing for other values."""
+        users: dict[Node, list[Node]] = {}
+        for node in self.nodes:
+            operands: Iterable[Node] = node.operands
+            if len(node.operands) > 1:
+                operands = dict.fromkeys(operands)
+            for operand in operands:
+                readers = users.get(operand)
+                if readers is None:
+                    users[operand] = [node]
+                else:
+                    readers.append(node)
+        return users
+
+    @kept
+    def position(self) -> Mapping[Node, int]:
+        """The number of each node in order; none for the inputs."""
+        return {node: position for position, node in enumerate(self.nodes)}
 
     def __str__(self) -> str:
         from lavax.ir.printer import print_graph
@@ -124,8 +146,7 @@ def make_node(
     operands, operation = tuple(operands), OPERATIONS[op]
     if operation.defaults and len(attrs) < len(operation.attributes):
         attrs = {**operation.defaults, **attrs}
-    inferred = operation.infer([operand.type for operand in operands], attrs, type)
-    return Node(op, operands, attrs, inferred, "", location)
+    return Node(op, operands, attrs, operation.infer([node.type for node in operands], attrs, type), "", location)
 
 
 def with_operands(node: Node, operands: tuple[Node, ...]) -> Node:
@@ -166,19 +187,5 @@ def substitute(graph: Graph, replacements: Mapping[Node, Node]) -> dict[Node, No
     """Rebuilds the graph's nodes over `replacements` of its inputs; returns old node -> new node."""
     found = dict(replacements)
     for node in graph.nodes:
-        found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
+        found[node] = with_operands(node, tuple([found[operand] for operand in node.operands]))
     return found
-
-
-def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """For each operand, the nodes that read it, each once and in order."""
-    users: dict[Node, list[Node]] = {}
-    for node in nodes:
-        operands = node.operands
-        for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
-            readers = users.get(operand)
-            if readers is None:
-                users[operand] = [node]
-            else:
-                readers.append(node)
-    return users

@@ -32,17 +32,25 @@ def _check_arity(name: str, operands: Sequence[TensorType], arity: int) -> None:
 
 
 def _same_shapes(name: str, operands: Sequence[TensorType]) -> None:
-    if any(operand.shape != operands[0].shape for operand in operands):
-        raise ShapeError(f"{name}: operands must have one shape, got {', '.join(map(str, operands))}")
+    for operand in operands[1:]:
+        if operand.shape != operands[0].shape:
+            raise ShapeError(f"{name}: operands must have one shape, got {', '.join(map(str, operands))}")
+
+
+def _same_dtypes(name: str, operands: Sequence[TensorType]) -> None:
+    for operand in operands[1:]:
+        if operand.dtype is not operands[0].dtype and operand.dtype != operands[0].dtype:
+            raise DtypeError(f"{name}: operands must have one dtype, got {', '.join(map(str, operands))}")
 
 
 def _rule(name: str, arity: int, accepts: str, to_bool: bool = False) -> TypeRule:
+    kinds = _KINDS[accepts]
+
     def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
         _check_arity(name, operands, arity)
         _same_shapes(name, operands)
-        if any(operand.dtype != operands[0].dtype for operand in operands):
-            raise DtypeError(f"{name}: operands must have one dtype, got {', '.join(map(str, operands))}")
-        if operands[0].dtype.kind not in _KINDS[accepts]:
+        _same_dtypes(name, operands)
+        if operands[0].dtype.kind not in kinds:
             raise DtypeError(f"{name} is not defined for {operands[0]} ({accepts} dtypes only)")
         return operands[0].with_dtype(bool_) if to_bool else operands[0]
 

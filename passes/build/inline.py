@@ -30,7 +30,7 @@ def inline_calls(graph: Graph) -> Graph:
         elif node.op == "item" and node.operands[0] in results:
             found[node] = results[node.operands[0]][node.attrs["index"]]
         else:
-            found[node] = _rebuilt(node, tuple(found[operand] for operand in node.operands))
+            found[node] = _rebuilt(node, tuple([found[operand] for operand in node.operands]))
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
@@ -45,7 +45,7 @@ def _body_of_call(node: Node) -> Graph | None:
 
 
 def _rebuilt(node: Node, operands: tuple[Node, ...]) -> Node:
-    if not any(map(_holds_calls, inner_graphs(node))):
+    if not node.attrs or not any(map(_holds_calls, inner_graphs(node))):
         return with_operands(node, operands)
     attrs = {name: _without_calls(value) for name, value in node.attrs.items()}
     return make_node(node.op, operands, attrs, node.type, node.location)
@@ -61,11 +61,15 @@ def _without_calls(value: Any) -> Any:
 
 def inner_graphs(node: Node) -> list[Graph]:
     """The graphs in the node's attributes."""
-    values: list[Any] = []
+    found: list[Graph] = []
     for value in node.attrs.values():
-        values += value if isinstance(value, tuple) else (value,)
-    return [value for value in values if isinstance(value, Graph)]
+        if isinstance(value, Graph):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += [part for part in value if isinstance(part, Graph)]
+    return found
 
 
 def _holds_calls(graph: Graph) -> bool:
-    return any(_body_of_call(node) is not None or any(map(_holds_calls, inner_graphs(node))) for node in graph.nodes)
+    nodes = [node for node in graph.nodes if node.attrs]
+    return any(_body_of_call(node) is not None or any(map(_holds_calls, inner_graphs(node))) for node in nodes)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from lavax.base.quick_dataclasses import dataclass
 from functools import reduce
 
-from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import build, reshaped
 from lavax.passes.build.matching import is_unit_reshape, without_units
@@ -39,7 +39,7 @@ class Rows:
 
 def with_parts_added_in_rows(graph: Graph) -> Graph:
     """The graph with terms in place of sums over parts that a reduction of rows reads soon."""
-    users = users_of(graph.nodes)
+    users = graph.users
     chosen = {node for node in graph.nodes if _is_sum_of_few(node, users) and rows_ahead(node, users) is not None}
     if not chosen:
         return graph

@@ -10,7 +10,7 @@ from typing import Any
 
 from lavax.base.errors import DtypeError
 from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node, with_operands
-from lavax.ir.types import TensorType, TupleType, tuple_of
+from lavax.ir.types import NUMBERS, TensorType, TupleType, tuple_of
 from lavax.passes.build.builder import build, located, set_location
 from lavax.passes.build.inline import inner_graphs
 from lavax.passes.complex_parts.elementwise import RULES, Value
@@ -18,6 +18,8 @@ from lavax.passes.complex_parts.fourier import TRANSFORMS
 from lavax.passes.complex_parts.parts import Parts, interleaved, parts, separated
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import Transforms
+
+_REAL = frozenset((*NUMBERS, "bool"))  # kinds of dtypes
 
 
 def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
@@ -38,9 +40,11 @@ def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
 
 def holds_complex(graph: Graph) -> bool:
     """Whether a value of the graph, or of a graph in it, is complex."""
-    return any(
-        _is_complex(node.type) or any(map(holds_complex, inner_graphs(node))) for node in (*graph.inputs, *graph.nodes)
-    )
+    values = (*graph.inputs, *graph.nodes)
+    are_real = _REAL.issuperset([value.type.dtype.kind for value in values])
+    if not are_real and any(_is_complex(value.type) for value in values):
+        return True
+    return any(holds_complex(inner) for node in graph.nodes if node.attrs for inner in inner_graphs(node))
 
 
 def _is_complex(type: TensorType) -> bool:

@@ -93,8 +93,8 @@ def candidates(node: Node, draft: KernelDraft) -> Iterator[Coordinates]:
 
 def covers(node: Node, at: Coordinates, draft: KernelDraft) -> bool:
     """Whether coordinates that correspond one to one to loop variables reach every element of the node."""
-    used: frozenset[str] = frozenset().union(*(index.variables for index in at))
-    full = not used.isdisjoint(draft.reduced_names)
+    reduced = draft.reduced_names
+    full = bool(reduced) and any(not index.variables.isdisjoint(reduced) for index in at)
     return node.type.size == draft.domain.rows * (draft.domain.length if full else 1)
 
 
@@ -113,15 +113,14 @@ def is_legal(
     checked: set[tuple[Node, Coordinates]] = set()
     while stack:
         read, there = stack.pop()
+        is_member = draft_of.get(read) is draft
+        if (there == draft.members[read]) if is_member else not is_made_of(read, draft):
+            continue
         if (read, there) in draft.legal or (read, there) in checked:
             continue
-        if draft_of.get(read) is draft:
-            if there != draft.members[read]:
-                if read in draft.heavy:
-                    return False
-                stack.extend(READS[read.op](read, there))
-        elif is_made_of(read, draft):
-            stack.extend(READS[read.op](read, there))
+        if is_member and read in draft.heavy:
+            return False
+        stack.extend(READS[read.op](read, there))
         checked.add((read, there))
     draft.legal |= checked
     return True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
@@ -100,9 +98,15 @@ def code_of(node: Node) -> int:
 
 def cost_of(node: Node) -> int:
     """Simple operations per element of this node, given its operands."""
-    return _cost_of_operation(node.op)
+    return COST_OF_OPERATION[node.op]
 
 
-@cache
-def _cost_of_operation(op: str) -> int:
-    return _COSTS.get(op, 1) if OPERATIONS[op].family == "elementwise" else 0
+class _OfOperation(dict[str, int]):
+    """Found when first asked for, because modules define operations."""
+
+    def __missing__(self, op: str) -> int:
+        cost = self[op] = _COSTS.get(op, 1) if OPERATIONS[op].family == "elementwise" else 0
+        return cost
+
+
+COST_OF_OPERATION = _OfOperation()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from math import inf
 
 from lavax.base.quick_dataclasses import dataclass
@@ -74,7 +75,10 @@ class Drafts:
         return self.bases.get(node, ())
 
     def all_bases_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
-        return tuple(dict.fromkeys(base for node in nodes for base in self.bases_of(node)))
+        several = [bases for node in nodes if (bases := self.bases_of(node))]
+        if len(several) <= 1:
+            return several[0] if several else ()
+        return tuple(dict.fromkeys(chain.from_iterable(several)))
 
     def last_needed(self, nodes: Iterable[Node], excluding: KernelDraft | None = None) -> Order:
         """The last kernel, except `excluding`, that must run before the nodes can be computed."""
@@ -102,15 +106,14 @@ class Drafts:
 
     def arrays_of(self, nodes: Iterable[Node], excluding: KernelDraft | None = None) -> frozenset[Node]:
         """The arrays read to compute the nodes, except those that `excluding` computes itself."""
-        arrays: set[Node] = set()
-        for node in nodes:
-            if node.op == INPUT or node in self.draft_of:
-                arrays.add(node)
-            else:
-                arrays |= self.reading[node]
-        if excluding is None:
-            return frozenset(arrays)
         draft_of = self.draft_of
+        arrays = frozenset[Node]()
+        for node in nodes:
+            own = (node,) if node.op == INPUT or node in draft_of else self.reading[node]
+            if not arrays.issuperset(own):
+                arrays = arrays.union(own) if arrays else frozenset(own)  # which is itself, if it is one
+        if excluding is None:
+            return arrays
         return frozenset([array for array in arrays if draft_of.get(array) is not excluding])
 
     def is_stored(self, node: Node) -> bool:
@@ -131,19 +134,21 @@ class Drafts:
         """
         computed: dict[Node, None] = {}
         arrays: dict[Node, None] = {}
-        stack = list(outputs)
+        stack, draft_of = list(outputs), self.draft_of
         while stack and len(computed) <= most:
             node = stack.pop()
             if node in computed or node in arrays:
                 continue
-            if node.op == INPUT or node is without or self._is_written_before(node, draft):
+            written = node.op == INPUT or node is without
+            if written or (node in draft_of and self.is_written_before(node, draft)):
                 arrays[node] = None
             else:
                 computed[node] = None
                 stack.extend(node.operands)
         return list(computed), arrays
 
-    def _is_written_before(self, node: Node, draft: KernelDraft | None) -> bool:
+    def is_written_before(self, node: Node, draft: KernelDraft | None) -> bool:
+        """Whether a kernel other than `draft` writes the node to memory, for this one as well."""
         owner = self.draft_of.get(node)
         if owner is None or owner is draft or (draft is not None and node in draft.recomputed):
             return False
@@ -151,9 +156,10 @@ class Drafts:
 
     def is_made_of(self, node: Node, draft: KernelDraft) -> bool:
         """Whether a kernel computes a node by moving its own members, rather than reading it from memory."""
-        if self._is_written_before(node, draft):
+        bases = self.bases.get(node)
+        if not bases or self.is_written_before(node, draft):
             return False
-        return any(self.draft_of[base] is draft for base in self.bases.get(node, ()))
+        return any(self.draft_of[base] is draft for base in bases)
 
     # -- making results -----------------------------------------------------------------------------------------------
 
@@ -227,7 +233,7 @@ class Drafts:
 
     def _repeats_much_in(self, draft: KernelDraft, node: Node) -> bool:
         """Whether a map would compute too many values per element, counting its own results at other coordinates."""
-        found = evaluations_of(node, lambda value: self._is_written_before(value, draft), _MAP_NODES)
+        found = evaluations_of(node, lambda value: self.is_written_before(value, draft), _MAP_NODES)
         return found.values > _MAP_NODES
 
     def _related_maps(self, node: Node) -> list[KernelDraft]:
@@ -245,7 +251,8 @@ class Drafts:
         return [array for array in arrays if array.type.size > 1 or node.type.size == 1]
 
     def last_draft(self, bases: Iterable[Node]) -> KernelDraft:
-        return max((self.draft_of[base] for base in bases), key=lambda draft: draft.order)
+        drafts = {self.draft_of[base] for base in bases}
+        return max(drafts, key=lambda draft: draft.order) if len(drafts) > 1 else drafts.pop()
 
     def next_order(self, operands: Iterable[Node]) -> Order:
         return (self.last_needed(operands)[0] + 1, len(self.all_drafts))

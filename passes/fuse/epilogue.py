@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, users_of
+from lavax.ir.graph import Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.numerics.narrow_movement import is_widening
@@ -35,8 +35,8 @@ class Readers:
 
     def __init__(self, graph: Graph, beyond_movement: bool, most: int) -> None:
         self._beyond_movement, self._most = beyond_movement, most
-        self.users: Mapping[Node, Sequence[Node]] = users_of(graph.nodes)
-        self._position = {node: position for position, node in enumerate(graph.nodes)}
+        self.users: Mapping[Node, Sequence[Node]] = graph.users
+        self._position = graph.position
         self._outputs = frozenset(graph.outputs)
         self._known: dict[Node, bool] = {}
 

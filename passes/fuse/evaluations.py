@@ -15,6 +15,7 @@ from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of
 
+_NOT_COUNTED: Mapping[Node, int] = {}
 # Coordinates are numbered: 0 is the element itself, other numbers are reached from it by steps of movement.
 _OWN = 0
 
@@ -45,14 +46,20 @@ def upper_bound(node: Node, operands: Sequence[Evaluations]) -> Evaluations:
 
     Two operands may compute a value at different coordinates if either of them moves anything.
     """
-    costs = [operand.cost for operand in operands]
-    moved = sum(operand.moved for operand in operands)
-    repeated = sum(operand.repeated for operand in operands)
+    values = 1
+    cost = most = moved = repeated = 0
+    for operand in operands:
+        values += operand.values
+        cost += operand.cost
+        moved += operand.moved
+        repeated += operand.repeated
+        if operand.cost > most:
+            most = operand.cost
     if moved:
-        repeated += sum(costs) - max(costs)
+        repeated += cost - most
     if not _is_elementwise(node):
-        moved = sum(costs)
-    return Evaluations(1 + sum(operand.values for operand in operands), cost_of(node) + sum(costs), moved, repeated)
+        moved = cost
+    return Evaluations(values, cost + cost_of(node), moved, repeated, _NOT_COUNTED)
 
 
 def evaluations_of(node: Node, is_stored: Callable[[Node], bool], most_values: int) -> Evaluations:

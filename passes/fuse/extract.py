@@ -6,11 +6,13 @@ about one, they need not find out again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from itertools import chain
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, input_node, topological, with_operands
+from lavax.ir.graph import INPUT, Graph, Node, input_node, topological, with_operands
 from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import TensorType, TupleType
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft
 from lavax.passes.kernels.kernel import Kernel
@@ -45,11 +47,10 @@ def extract(fusion: Fusion, outputs: Iterable[Node], known: dict[Hashable, Kerne
 
 def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...], known: dict[Hashable, Kernel]) -> Piece:
     """A draft's piece, whose kernel is the one `known` that is equal, if there is one."""
-    arrays = fusion.cone(results, draft)[1]
-    order = topological(results, stop=arrays)
-    own = {node: _with_own_counts(node, arrays.keys()) for node in order if node.op == "gather"}
-    used = (operand for node in order for operand in own.get(node, node.operands))
-    reads = tuple(dict.fromkeys(operand for operand in used if operand in arrays))
+    order, arrays = _computed(fusion, draft, results)
+    own = {node: _with_own_counts(node, arrays) for node in order if node.op == "gather"}
+    used = chain.from_iterable([own.get(node, node.operands) for node in order] if own else [n.operands for n in order])
+    reads = tuple(dict.fromkeys([operand for operand in used if operand in arrays]))
     fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
     if own:  # its coordinates may name nodes of this graph
         return Piece(_kernel(draft, order, own, reads, results, fixed), reads, results)
@@ -60,22 +61,53 @@ def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...], known:
     return Piece(kernel, reads, results)
 
 
+def _computed(fusion: Fusion, draft: KernelDraft, results: Iterable[Node]) -> tuple[list[Node], set[Node]]:
+    """The nodes that a draft computes for its results, operands first, and the arrays that it reads from memory."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    arrays: set[Node] = set()
+    draft_of = fusion.draft_of
+    for result in results:
+        path = [] if result in done else [result]
+        while path:
+            node = path[-1]
+            for operand in node.operands:
+                if operand in done or operand in arrays:
+                    continue
+                if operand.op == INPUT or (operand in draft_of and fusion.is_written_before(operand, draft)):
+                    arrays.add(operand)
+                    continue
+                path.append(operand)
+                break
+            else:
+                done.add(node)
+                order.append(path.pop())
+    return order, arrays
+
+
 def _key(
     draft: KernelDraft, order: Sequence[Node], reads: Sequence[Node], results: Sequence[Node], fixed: Sequence[Node]
 ) -> Hashable:
     """Equal for drafts without gathers that give the same kernel, the lines of the user's code included."""
     number = {node: place for place, node in enumerate((*reads, *order))}
     parts: list[Hashable] = [draft.kind, draft.domain.outer, draft.domain.reduced, len(reads)]
-    parts += [array.type for array in reads]
+    for array in reads:
+        parts += _type_key(array.type)
     for node in order:
-        parts += [node.op, node.type, node.location, tuple([number[operand] for operand in node.operands])]
+        parts += (node.op, node.location, *_type_key(node.type), tuple([number[operand] for operand in node.operands]))
         # repr distinguishes 0.0 from -0.0, and NaN equals NaN.
-        attrs = node.attrs
-        parts += [repr(attrs[name]) if name == "value" else attrs[name] for name in OPERATIONS[node.op].attributes]
+        names, attrs = OPERATIONS[node.op].attributes, node.attrs
+        if names:
+            parts += [repr(attrs[name]) if name == "value" else attrs[name] for name in names]
     parts.append(tuple([number[result] for result in results]))
     for node in fixed:
         parts += [number[node], tuple([index.key for index in draft.members[node]])]
     return tuple(parts)
+
+
+def _type_key(type: TensorType) -> tuple[Hashable, ...]:
+    """The type itself, or of one array what tells it from others and is hashed soon."""
+    return (type,) if isinstance(type, TupleType) else (type.shape, type.dtype.name)
 
 
 def _kernel(
@@ -101,7 +133,7 @@ def _kernel(
     return Kernel(draft.kind, graph, draft.domain, coordinates)
 
 
-def _with_own_counts(node: Node, arrays: KeysView[Node]) -> tuple[Node, ...]:
+def _with_own_counts(node: Node, arrays: Set[Node]) -> tuple[Node, ...]:
     """The operands of a gather, with copies of the indices that count but are written to memory as well.
 
     Fusion may have let the gather stay in the kernel because it knew what the indices are.

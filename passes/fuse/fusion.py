@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
@@ -45,7 +45,7 @@ class Fusion(Drafts):
         self.readers = Readers(graph, target.products.stages_operands, target.fusion.epilogue_cost)
         self.siblings = Siblings(graph)
         self.returned = frozenset(graph.outputs)
-        self.number = {node: number for number, node in enumerate(graph.nodes)}
+        self.number = graph.position
         self.weight: dict[Node, Evaluations] = {}  # the evaluations for an element of a floating node
         self.rows: dict[tuple[tuple[int, ...], tuple[int, ...]], list[KernelDraft]] = {}  # (shape, axes) -> row kernels
         self.sharing: set[Node] = set()  # contractions that are to share a shader with others
@@ -74,9 +74,16 @@ class Fusion(Drafts):
         draft.most_nodes, draft.most_work = self._most_with(draft, node)
 
     def _most_with(self, draft: KernelDraft, node: Node) -> tuple[int, int]:
-        floating = [self.weight[operand] for operand in node.operands if self._floats(operand)]
-        nodes = draft.most_nodes + 1 + sum(weight.values for weight in floating)
-        return nodes, draft.most_work + cost_of(node) + sum(weight.cost for weight in floating)
+        nodes, work = draft.most_nodes + 1, draft.most_work + cost_of(node)
+        for weight in self._floating(node.operands):
+            nodes += weight.values
+            work += weight.cost
+        return nodes, work
+
+    def _floating(self, operands: Iterable[Node]) -> list[Evaluations]:
+        """The evaluations for those of the operands that float."""
+        weight, draft_of = self.weight, self.draft_of
+        return [weight[operand] for operand in operands if operand in weight and operand not in draft_of]
 
     def leave_floating(self, node: Node) -> None:
         """Leaves the node to be computed by each of its readers; first stores values that would take too much."""
@@ -92,7 +99,7 @@ class Fusion(Drafts):
 
     def _weigh(self, node: Node) -> None:
         """Notes the evaluations that a floating node takes; counts them in full only if a cheap bound is high."""
-        weight = upper_bound(node, [self.weight[operand] for operand in node.operands if self._floats(operand)])
+        weight = upper_bound(node, self._floating(node.operands))
         is_long = KERNEL_LIMITS.are_passed(weight.values, weight.cost)
         if is_long or weight.repeated > REPETITION.cost:
             weight = evaluations_of(node, self.draft_of.__contains__, KERNEL_LIMITS.nodes)
@@ -108,9 +115,10 @@ class Fusion(Drafts):
 
     def _takes_much(self, node: Node) -> bool:
         weight = self.weight[node]
-        soon_compiled = sum((cost_of(value) - code_of(value)) * times for value, times in weight.times.items())
-        if KERNEL_LIMITS.are_passed(weight.values, weight.cost - soon_compiled):
-            return True
+        if KERNEL_LIMITS.are_passed(weight.values, weight.cost):
+            soon_compiled = sum((cost_of(value) - code_of(value)) * times for value, times in weight.times.items())
+            if KERNEL_LIMITS.are_passed(weight.values, weight.cost - soon_compiled):
+                return True
         if len(self.reading[node]) > KERNEL_LIMITS.floating_arrays:
             return True
         return weight.repeated > REPETITION.cost and weight.repeated * node.type.size >= REPETITION.work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from lavax.base.kept import kept
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, variable
@@ -41,7 +42,7 @@ class KernelDraft:
     most_nodes: int = 0
     most_work: int = 0
 
-    @property
+    @kept
     def reduced_names(self) -> frozenset[str]:
         return frozenset().union(*(index.variables for index in self.domain.reduced_variables))
 

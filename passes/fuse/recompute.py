@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import INPUT, Graph, Node, users_of
+from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.kernel_draft import KernelDraft
@@ -41,7 +41,7 @@ class Siblings:
     """What reads each array of a graph."""
 
     def __init__(self, graph: Graph) -> None:
-        self._users = users_of(graph.nodes)
+        self._users = graph.users
 
     def readers(self, array: Node) -> int:
         """How many nodes read an array."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lavax.ir.graph import INPUT, Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import INPUT, Graph, Node, graph_of, with_operands
 from lavax.passes.build.builder import located, set_location
 
 # Comparisons with a bound that give the same result for max(value, bound), or min(value, bound), as for the value.
@@ -47,12 +47,10 @@ def comparing_clipped_values(graph: Graph) -> Graph:
 
 def _clips(graph: Graph) -> Iterator[tuple[Node, Node]]:
     """Comparisons, each with the clip of the value that it compares."""
-    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
-    for node in graph.nodes:
-        clipped = _clipped(node)
-        if clipped is None:
-            continue
-        value, bound, same = clipped
+    found = [(node, _clipped(node)) for node in graph.nodes if node.op == "where" or node.op in _OF_EXTREMUM]
+    clips = [(node, clipped) for node, clipped in found if clipped is not None]
+    users, outputs = graph.users if clips else {}, frozenset(graph.outputs)
+    for node, (value, bound, same) in clips:
         others = [user for user in users[value] if user is not node]
         compared = all(user.op in same and user.operands == (value, bound) for user in others)
         if compared and value not in outputs and _are_asked_by_others(others, node, users, outputs):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
-from lavax.ir.operation import OPERATIONS
+from lavax.ir.operation import OPERATIONS, names_of_family
 from lavax.ir.types import DTYPES, DType, float32
 from lavax.passes.build.builder import cast, located, set_location
 
 # The most nodes that a search for the origin of a value visits.
 _SEARCH_DEPTH = 32
+_CONTRACTIONS = names_of_family("contraction")
 # These have exactly the elements of their operand, so rounding can be moved before them.
 _REORDERING = frozenset(("reshape", "transpose", "flip"))
 
@@ -17,6 +18,8 @@ Roundings = dict[tuple[Node, DType], Node]
 
 def with_rounded_operands(graph: Graph) -> Graph:
     """The graph in which the operands of products with a precision are exact in that precision."""
+    if not any(map(rounds_operands, graph.nodes)):
+        return graph
     roundings: Roundings = {}
     found = {node: node for node in graph.inputs}
     with located():
@@ -32,7 +35,7 @@ def with_rounded_operands(graph: Graph) -> Graph:
 
 def rounds_operands(node: Node) -> bool:
     """Whether the operands of a product are rounded. Those of attention with a precision are exact in it already."""
-    return OPERATIONS[node.op].family == "contraction" and node.attrs["precision"] != ""
+    return node.op in _CONTRACTIONS and node.attrs["precision"] != ""
 
 
 def rounding_of(operand: Node, dtype: DType) -> Node | None:

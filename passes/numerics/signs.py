@@ -4,7 +4,7 @@ A sign holds for every element except NaN. Zeros of either sign are neither posi
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Flag, auto
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node, with_operands
@@ -98,25 +98,33 @@ _RULES: dict[str, SignRule] = {
 }
 
 
-def signs_of(graph: Graph) -> dict[Node, Sign]:
-    """The signs of a graph's floats, by one walk from its inputs, whose signs are unknown."""
-    found = dict.fromkeys(graph.inputs, Sign.UNKNOWN)
-    for node in graph.nodes:
-        rule = _RULES.get(node.op)
-        known = rule is not None and node.type.dtype.is_float
-        found[node] = rule(node, [found[operand] for operand in node.operands]) if rule and known else Sign.UNKNOWN
+def signs_of(values: Iterable[Node]) -> dict[Node, Sign]:
+    """The signs of values, and of all that those follow from; nothing is known of an input."""
+    found: dict[Node, Sign] = {}
+    path = list(values)
+    while path:
+        node = path[-1]
+        rule = _RULES.get(node.op) if node.type.dtype.is_float else None
+        unknown = [operand for operand in node.operands if operand not in found] if rule else ()
+        if unknown:
+            path += unknown
+            continue
+        found[node] = rule(node, [found[operand] for operand in node.operands]) if rule else Sign.UNKNOWN
+        path.pop()
     return found
 
 
 def by_signs(graph: Graph) -> Graph:
     """The graph in which exponentials of operands that are never positive are marked: they cannot overflow."""
-    if not any(node.op == "exp" for node in graph.nodes):
+    exponentials = [node for node in graph.nodes if node.op == "exp"]
+    signs = signs_of(node.operands[0] for node in exponentials)
+    marked = {node for node in exponentials if Sign.NOT_POSITIVE in signs[node.operands[0]]}
+    if not marked:
         return graph
-    signs = signs_of(graph)
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     for node in graph.nodes:
         operands = tuple([found[operand] for operand in node.operands])
-        if node.op == "exp" and Sign.NOT_POSITIVE in signs[node.operands[0]]:
+        if node in marked:
             found[node] = make_node("exp", operands, {"nonpositive": True}, node.type, node.location)
         else:
             found[node] = with_operands(node, operands)

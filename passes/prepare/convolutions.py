@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavax.ir.graph import Graph, Node, users_of
+from lavax.ir.graph import Graph, Node
 from lavax.ir.ops.contraction import free_axes
 from lavax.passes.build.builder import transposed, zeros
 from lavax.passes.build.contraction_geometry import padded_sum, sizes_of
@@ -36,11 +36,11 @@ def _in_whole_steps(product: Node, target: Target) -> Node:
 
 def read_channels_first(graph: Graph) -> set[Node]:
     """Convolutions whose readers all move the windows' axes behind the others: channels come first there."""
-    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    outputs = frozenset(graph.outputs)
     found = set()
-    for node in graph.nodes:
-        readers = users.get(node, ())
-        if node.op == "conv" and readers and node not in outputs:
+    for node in [node for node in graph.nodes if node.op == "conv"]:
+        readers = graph.users.get(node, ())
+        if readers and node not in outputs:
             (_, batch), (_, window), (_, summed) = (node.attrs[name] for name in ("batch", "window", "contract"))
             last = node.type.rank - 1 - len(free_axes(node.operands[1].type, (*batch, *window), summed))
             if all(reader.op == "transpose" and reader.attrs["axes"][-1] == last for reader in readers):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import build, located, set_location, splat
 from lavax.passes.prepare.vector_norms import sums_of
@@ -39,13 +39,15 @@ def with_parts_joined_in_products(graph: Graph, target: Target) -> Graph:
     statistics = [node for node in graph.nodes if node.op == "attention_logsumexp"]
     if not statistics or not target.products.vectors_as_sums:
         return graph
-    users = users_of(graph.nodes)
+    repeating = {node for node in graph.nodes if _repeats_parts(node, graph.users)}
+    if not repeating:
+        return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     with located():
         for node in graph.nodes:
             set_location(node.location)
-            rebuilt = with_operands(node, tuple(found[operand] for operand in node.operands))
-            found[node] = _joined_in_rows(rebuilt) if _repeats_parts(node, users) else rebuilt
+            rebuilt = with_operands(node, tuple([found[operand] for operand in node.operands]))
+            found[node] = _joined_in_rows(rebuilt) if node in repeating else rebuilt
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 

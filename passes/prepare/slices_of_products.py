@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import (
     broadcast,
@@ -47,7 +47,7 @@ def with_slices_as_products(graph: Graph, target: Target) -> Graph:
     """The graph with the slices of a product of a vector as products, if nothing else reads it and they meet again."""
     if not target.products.vectors_as_sums:
         return graph
-    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    users, outputs = graph.users, frozenset(graph.outputs)
     sums = [node for node in graph.nodes if _is_product_of_vector(node)]
     total_of = {each: total for total in sums for each in _slices_of(total, users, outputs)}
     if not total_of:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import broadcast, build, located, reshaped, set_location, splat
 from lavax.passes.target.target import Target
@@ -41,7 +41,7 @@ _HEAVY = frozenset(("reduction", "contraction", "routine", "lowered", "region"))
 
 def with_norms_in_products(graph: Graph, target: Target) -> Graph:
     """The graph with each sum over a vector that only products of the vector need computed in their rows."""
-    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    users, outputs = graph.users, frozenset(graph.outputs)
     norms = [_norm_of(node, users, outputs) for node in graph.nodes if _is_vector_sum(node)]
     found_norms = [norm for norm in norms if norm is not None]
     if not found_norms:

@@ -113,7 +113,7 @@ class _Cut:
         groups, _ = dispatch_groups(extract(self.fusion, graph.outputs), self.fusion.target)
         self.names = {piece: f"k{number}" for number, group in enumerate(groups) for piece in group}
         self.draft_of = {result: draft for draft in self.fusion.all_drafts for result in draft.results}
-        self.position = {node: number for number, node in enumerate(graph.nodes)}
+        self.position = graph.position
         self.nodes = {piece: self._nodes_of(piece) for piece in self.names}
         self.times = Counter(node for nodes in self.nodes.values() for node in nodes)
         self.readers: dict[Node, list[Piece]] = {}

@@ -68,7 +68,7 @@ def with_distinct_outputs(graph: Graph, kept: Mapping[int, Node]) -> Graph:
             output = _copied(output)
         seen.add(output)
         outputs.append(output)
-    return graph_of(graph.inputs, outputs)
+    return graph if tuple(outputs) == graph.outputs else graph_of(graph.inputs, outputs)
 
 
 def _copied(x: Node) -> Node:

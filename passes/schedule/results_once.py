@@ -7,6 +7,8 @@ from lavax.ir.graph import Graph, Node, graph_of, with_operands
 
 def with_results_once(graph: Graph) -> Graph:
     """The graph in which those that read the same result of a branch or a loop read the same node."""
+    if not any(node.op == "item" for node in graph.nodes):
+        return graph
     first: dict[tuple[Node, int], Node] = {}
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     for node in graph.nodes:

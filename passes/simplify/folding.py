@@ -58,8 +58,9 @@ def _agree(precise: float, rounded: float) -> bool:
 
 def elementwise(node: Node) -> Node | None:
     """op(splat, …) -> splat."""
-    if not all(map(is_splat, node.operands)):
-        return None
+    for operand in node.operands:
+        if not is_splat(operand):
+            return None
     if any(value.dtype.is_complex for value in (node, *node.operands)):
         return _complex(node)
     precise = _evaluate(node, np.float64)

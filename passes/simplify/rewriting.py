@@ -29,7 +29,7 @@ def _key(node: Node) -> tuple[Any, ...]:
     if operation.attributes:
         # repr distinguishes 0.0 from -0.0, and NaN equals NaN.
         attrs = node.attrs
-        key += tuple(repr(attrs[name]) if name == "value" else attrs[name] for name in operation.attributes)
+        key += tuple([repr(attrs[name]) if name == "value" else attrs[name] for name in operation.attributes])
         if node.op in _LOOPS:
             key = tuple(_text_of(part) if isinstance(part, Graph) else part for part in key)
     return key + (node.shape, node.dtype.name) if operation.typed else key
@@ -58,8 +58,10 @@ class _Rewriter:
     def settle(self, node: Node) -> Node:
         """The settled node of the same value. Recursion is as deep as the nodes that rules build, not as the graph."""
         met = []
-        while node not in self._settled:
-            node = with_operands(node, tuple(map(self._operand, node.operands)))
+        known_settled = self._settled
+        while node not in known_settled:
+            if not known_settled.issuperset(node.operands):
+                node = with_operands(node, tuple([self._operand(operand) for operand in node.operands]))
             key = _key(node)
             known = self._found.get(key)
             if known is not None:
@@ -86,7 +88,8 @@ def _settled(graph: Graph, rules: RewriteRules) -> Graph:
     with located():
         for node in graph.nodes:
             set_location(node.location)
-            settled[node] = rewriter.settle(with_operands(node, tuple(settled[operand] for operand in node.operands)))
+            operands = tuple([settled[operand] for operand in node.operands])
+            settled[node] = rewriter.settle(with_operands(node, operands))
     return graph_of(graph.inputs, [settled[output] for output in graph.outputs])
 
 
@@ -110,7 +113,7 @@ def _merged(graph: Graph, merging: RewriteRules) -> Graph | None:
     built = {node: node for node in graph.inputs}
     with located():
         for node in graph.nodes:
-            built[node] = with_operands(node, tuple(built[operand] for operand in node.operands))
+            built[node] = with_operands(node, tuple([built[operand] for operand in node.operands]))
             if node in mergeable:
                 set_location(node.location)
                 note(merging[node.op], built[node])

@@ -26,7 +26,11 @@ def _moved_alike(x: Node, y: Node) -> bool:
 
 def before_movement(node: Node) -> Node | None:
     """op(move(x), move(y), splat) -> move(op(x, y, splat)) for broadcast, reshape and transpose."""
-    moved = next((operand for operand in node.operands if not is_splat(operand)), None)
+    moved = None
+    for operand in node.operands:
+        if not is_splat(operand):
+            moved = operand
+            break
     if moved is None or moved.op not in _AGAIN:
         return None
     if not all(is_splat(operand) or _moved_alike(operand, moved) for operand in node.operands):

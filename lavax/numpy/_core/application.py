@@ -127,7 +127,7 @@ def binary_function(op: str, meaning: str) -> Callable[[ArrayLike, ArrayLike], V
     """The array function of one operation on two operands in their common dtype, under the operation's name."""
 
     def function(x: ArrayLike, y: ArrayLike) -> Value:
-        if _widens((x, y), real=False) or _repeats((x, y)):
+        if (type(x) is Array or type(y) is Array) and (_widens((x, y), real=False) or _repeats((x, y))):
             return _as_one_program(op, op, False, True, x, y)
         return _joined(op, x, y)
 

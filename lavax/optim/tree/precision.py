@@ -1,6 +1,7 @@
 """The dtypes that optimizers compute and keep: never fewer than 32 bits, unless the user says so."""
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import lavax.numpy as lnp
@@ -10,7 +11,11 @@ from lavax.tracer.pytrees import pytree
 
 def wide_dtype(leaf: Any) -> Any:
     """float32 for float16 and bfloat16, otherwise the dtype of `leaf`."""
-    dtype = lnp.asarray(leaf).dtype
+    return _widened(lnp.asarray(leaf).dtype)
+
+
+@cache
+def _widened(dtype: Any) -> Any:
     narrow = lnp.issubdtype(dtype, lnp.floating) and lnp.finfo(dtype).bits < 32
     return lnp.float32 if narrow else dtype
 

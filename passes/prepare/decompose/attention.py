@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from math import inf
 
-from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import names_of_family
 from lavax.ir.ops.attention import OPERANDS, names_of
 from lavax.ir.types import float32
@@ -144,7 +144,7 @@ def with_read_shapes(graph: Graph) -> Graph:
     ops = {node.op for node in graph.nodes}
     if "attention" not in ops or "attention_logsumexp" in ops:
         return graph
-    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    users, outputs = graph.users, frozenset(graph.outputs)
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     for node in graph.nodes:
         found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))

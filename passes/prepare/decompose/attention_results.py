@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.ops.attention import OPERANDS, ROUNDED
 from lavax.passes.build.builder import build, located, set_location
 from lavax.passes.target.target import Target
@@ -11,14 +11,14 @@ from lavax.passes.target.target import Target
 
 def with_rounded_results(graph: Graph, target: Target) -> Graph:
     """The graph in which casts of attention are part of it, on devices whose kernels write such results."""
-    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    outputs = frozenset(graph.outputs)
     rounded = {
         node
         for node in graph.nodes
         if node.op in OPERANDS
         and node not in outputs
-        and _are_casts(users.get(node, ()), node)
         and target.attention.rounds_results(node)
+        and _are_casts(graph.users.get(node, ()), node)
     }
     if not rounded:
         return graph

@@ -19,7 +19,7 @@ from functools import reduce
 from math import inf, isfinite, prod
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.types import DType, float32
 from lavax.passes.build.builder import (
     add,
@@ -105,7 +105,7 @@ def _replaced(graph: Graph, found: dict[Node, Node]) -> Graph:
 
 def _found(graph: Graph) -> Iterator[tuple[Node, Node]]:
     """The products with values that are attention, mapped to their replacements."""
-    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
+    users, outputs = graph.users, frozenset(graph.outputs)
     with located():
         for node in graph.nodes:
             if node.op != "dot":

@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from math import isfinite, isnan, prod
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, graph_of, users_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.types import TupleType
 from lavax.passes.build.builder import build
 from lavax.passes.kernels.index import substitute, variable
@@ -52,9 +52,8 @@ def stop_cancelling_extrema(graph: Graph) -> Graph:
     extrema = [node for node in graph.nodes if node.op in ("max", "min") and node.dtype.is_float]
     if not extrema:
         return graph
-    users, outputs = users_of(graph.nodes), frozenset(graph.outputs)
-    position = {node: number for number, node in enumerate(graph.nodes)}
-    found = {node for node in extrema if _cancels(node, users, outputs, position)}
+    users, outputs = graph.users, frozenset(graph.outputs)
+    found = {node for node in extrema if _cancels(node, users, outputs, graph.position)}
     return _with_stops(graph, found) if found else graph
 
 
@@ -68,7 +67,7 @@ def _with_stops(graph: Graph, extrema: set[Node]) -> Graph:
 
 
 def _cancels(
-    extremum: Node, users: Mapping[Node, list[Node]], outputs: frozenset[Node], position: Mapping[Node, int]
+    extremum: Node, users: Mapping[Node, Sequence[Node]], outputs: frozenset[Node], position: Mapping[Node, int]
 ) -> bool:
     """Whether some nodes depend on it, but none of the outputs."""
     shifts = {extremum: _Shift(Fraction(1), False, _coordinates(extremum))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from lavax.backends.vulkan.emit.contract.choose_registers import register_tiles
 from lavax.backends.vulkan.emit.contract.tile_limits import LONGEST_EPILOGUE, WORKGROUP_TILES
@@ -67,6 +68,7 @@ _MATRIX_RATES = {(128, 128): 8.2, (96, 128): 6.8, (64, 64): 4.8, (32, 32): 2.0}
 _LEAST_STEPS = 2
 # Tiles that are as fast only if each processor has at least as many of them, one after the other.
 _ENOUGH_TILES = {(128, 64): 8}
+_CHOICES = 1 << 10  # that are kept: a network's layers have equal products, and ask for them several times
 # The numbers of parts that are considered.
 _PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
@@ -78,15 +80,29 @@ def workgroup_tiles(
     return cooperative_tiles(dot, sizes, profile, epilogue) or shared_tiles(dot, sizes, profile, epilogue)
 
 
-def cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[CooperativeTile]:
+def cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> Sequence[CooperativeTile]:
     """The tiles that the device and the contraction allow, largest first."""
     dtype = dot.attrs["precision"]
     has_matrices = any(shape.dtype == dtype for shape in profile.matrices)
     if profile.kind == "cpu" or not has_matrices or min(sizes.m, sizes.n, sizes.k) < WORKGROUP_TILES.least_extent:
-        return []
+        return ()
+    rounds = any(rounding_of(operand, DTYPES[dtype]) is not None for operand in dot.operands)
+    return _of_matrices(dtype, rounds, sizes, profile, epilogue)
+
+
+def shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> Sequence[SharedTile]:
+    """The tiles that the device and the contraction allow, largest first."""
+    if profile.kind == "cpu" or dot.dtype.bits != 32 or min(sizes.m, sizes.n, sizes.k) < WORKGROUP_TILES.least_extent:
+        return ()
+    return _of_shared_memory(sizes, profile, epilogue)
+
+
+@lru_cache(maxsize=_CHOICES)
+def _of_matrices(
+    dtype: str, rounds: bool, sizes: Sizes, profile: DeviceProfile, epilogue: int
+) -> tuple[CooperativeTile, ...]:
     every = (cooperative_tile(tile, dtype, profile) for tile in COOPERATIVE_TILES)
     tiles = (tile for tile in every if tile.depth <= tile.rows or sizes.k >= _LEAST_STEPS * tile.depth)
-    rounds = any(rounding_of(operand, DTYPES[dtype]) is not None for operand in dot.operands)
     most = WORKGROUP_TILES.rounded_vectors if rounds else math.inf
     fitting = [tile for tile in tiles if tile.divides() and fits(tile, profile) and tile.vectors <= most]
     suited = [
@@ -94,13 +110,11 @@ def cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue:
         for tile in fitting
         if tile.matrices_down * epilogue <= LONGEST_EPILOGUE.epilogue_nodes and tile.use(sizes) >= WORKGROUP_TILES.used
     ]
-    return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
+    return tuple(suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:])
 
 
-def shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> list[SharedTile]:
-    """The tiles that the device and the contraction allow, largest first."""
-    if profile.kind == "cpu" or dot.dtype.bits != 32 or min(sizes.m, sizes.n, sizes.k) < WORKGROUP_TILES.least_extent:
-        return []
+@lru_cache(maxsize=_CHOICES)
+def _of_shared_memory(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> tuple[SharedTile, ...]:
     fitting = [
         tile
         for tile in (NARROW_TILES if min(sizes.m, sizes.n) < WORKGROUP_TILES.narrow else SHARED_TILES)
@@ -114,7 +128,7 @@ def shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int)
         if tile.use(sizes) >= WORKGROUP_TILES.used
         and tile.register_rows * tile.register_columns * epilogue <= WORKGROUP_TILES.epilogue_nodes
     ]
-    return suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:]
+    return tuple(suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:])
 
 
 def _are_enough(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
@@ -156,9 +170,7 @@ def parts_of_sum(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
         invocations = register_tiles(sizes, profile)[0].invocations(sizes)
         return enough_parts(invocations, SPLIT_SUMS.readers * profile.busy_invocations, sizes, SPLIT_SUMS.register_part)
     if tiles[0] not in NARROW_TILES:
-        wanted = (parts for parts in _PARTS_TO_TRY if parts == 1 or sizes.k >= parts * SPLIT_SUMS.shared_part)
-        possible = sorted({number_of_parts(sizes.summed, parts) for parts in wanted})
-        return min(possible, key=lambda parts: min(cost_of_tile(tile, sizes, parts, profile) for tile in tiles))
+        return _best_parts(tuple(tiles), sizes, profile)
     parts = 1
     for tile in tiles:
         invocations = tile.invocations(sizes)
@@ -166,3 +178,10 @@ def parts_of_sum(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
         if invocations * parts >= profile.busy_invocations:
             break
     return parts
+
+
+@lru_cache(maxsize=_CHOICES)
+def _best_parts(tiles: Sequence[SharedTile | CooperativeTile], sizes: Sizes, profile: DeviceProfile) -> int:
+    wanted = (parts for parts in _PARTS_TO_TRY if parts == 1 or sizes.k >= parts * SPLIT_SUMS.shared_part)
+    possible = sorted({number_of_parts(sizes.summed, parts) for parts in wanted})
+    return min(possible, key=lambda parts: min(cost_of_tile(tile, sizes, parts, profile) for tile in tiles))
