@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Graph, Node
 from lavax.passes.fuse.lane_loops import iterations_of
+from lavax.passes.fuse.register_tables import iterations_of_copies
 from lavax.passes.kernels.kernel import Domain, Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
@@ -15,4 +16,4 @@ def register_kernel(graph: Graph) -> Kernel:
 
 def most_turns_in_registers(loop: Node) -> int:
     """How many turns one dispatch takes at most."""
-    return max(1, MAX_LOOP_ITERATIONS // iterations_of(loop, 1))
+    return max(1, (MAX_LOOP_ITERATIONS - iterations_of_copies(loop)) // iterations_of(loop, 1))

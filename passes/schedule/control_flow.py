@@ -13,6 +13,7 @@ from dataclasses import replace
 from lavax.ir.graph import Graph
 from lavax.passes.fuse.lane_loops import Prepare, lanes_of, most_turns, prepared_within, shape_of_lanes, with_turns
 from lavax.passes.fuse.register_loops import most_turns_in_registers, register_kernel
+from lavax.passes.fuse.register_tables import tables_of
 from lavax.passes.fuse.sliced_loops import most_turns_of_slices
 from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier
 from lavax.passes.kernels.kernel import Kernel, KernelStep
@@ -48,7 +49,8 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
         _in_kernels(by_lane, most_turns(prepared, lanes), lambda graph: lane_kernel(graph, lanes), schedule, lowered)
     elif written_out := loops.in_registers(flow.node, prepare):
         most = most_turns_in_registers(written_out)
-        _in_kernels(replace(flow, node=written_out), most, register_kernel, schedule, lowered)
+        kept = tables_of(written_out)
+        _in_kernels(replace(flow, node=written_out), most, register_kernel, schedule, lowered, kept)
     elif slices := loops.slices(flow.node):
         most = most_turns_of_slices(flow.node)
         _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
@@ -160,16 +162,22 @@ def _in_kernels(
     kernel_of: Callable[[Graph], Kernel],
     schedule: Scheduler,
     lowered: LoweredControlFlow,
+    kept: frozenset[int] = frozenset(),
 ) -> None:
-    """A loop as kernels that take many of its turns: of a scan, at most so many."""
+    """A loop as kernels that take many of its turns: of a scan, at most so many. They write the results `kept` even if
+    nobody reads these."""
     if flow.node.op == "scan":
-        _scan_in_kernels(flow, most, kernel_of, lowered)
+        _scan_in_kernels(flow, most, kernel_of, lowered, kept)
     else:
         _while_in_kernels(flow, kernel_of, schedule, lowered)
 
 
 def _scan_in_kernels(
-    flow: ControlFlow, most: int, kernel_of: Callable[[Graph], Kernel], lowered: LoweredControlFlow
+    flow: ControlFlow,
+    most: int,
+    kernel_of: Callable[[Graph], Kernel],
+    lowered: LoweredControlFlow,
+    kept: frozenset[int] = frozenset(),
 ) -> None:
     """One kernel or, if a dispatch takes at most so many turns, one that is repeated, and one for those that are left.
 
@@ -179,9 +187,10 @@ def _scan_in_kernels(
     carries, sequences, length = attrs["carries"], attrs["sequences"], attrs["length"]
     times = -(-length // most)
     if times == 1:
-        used = sorted(flow.results)
+        used = sorted(kept.union(flow.results))
         kernel = kernel_of(with_turns(flow.node, used, length))
-        lowered.commands.append(step_of(f"{flow.prefix}loop", kernel, flow.operands, _named(flow.results, used)))
+        found = tuple(result_of(flow, position, lowered) for position in used)
+        lowered.commands.append(step_of(f"{flow.prefix}loop", kernel, flow.operands, found))
         return
     turns = length // times
     results = [result_of(flow, position, lowered) for position in range(len(flow.types))]
@@ -234,10 +243,6 @@ def _while_in_kernels(
     names = [*carried, *flow.operands[len(carried) :]]
     steps = _some_turns(flow, kernel_of, None, "loop", names, carried, lowered)
     _repeat_while(flow, carried, lambda running: after_barrier(steps), schedule, lowered)
-
-
-def _named(results: Mapping[int, str], used: Sequence[int]) -> tuple[str, ...]:
-    return tuple(results[position] for position in used)
 
 
 _LOWER: dict[str, Callable[[ControlFlow, Scheduler, LoweredControlFlow], None]] = {

@@ -13,6 +13,7 @@ from lavax.backends.vulkan.emit.scan.lines import FOLDS
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, iterations_of
+from lavax.passes.fuse.register_tables import iterations_of_copies
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS, SELECTION
 
@@ -35,7 +36,8 @@ def _of_rows(kernel: Kernel) -> int:
 def _of_turns(kernel: Kernel) -> int:
     """All turns of a loop inside; of a loop that depends on data, as many as it takes before it is asked again."""
     loop = kernel.graph.nodes[0]
-    return iterations_of(loop, loop.attrs.get("length", MOST_TURNS_IN_LOOP))
+    before = iterations_of_copies(loop) if kernel.kind == "registers" else 0
+    return before + iterations_of(loop, loop.attrs.get("length", MOST_TURNS_IN_LOOP))
 
 
 def _of_routine(kernel: Kernel) -> int:

@@ -27,12 +27,14 @@ class TooMuchError(Exception):
 
 @dataclass(frozen=True)
 class Held:
-    """An array in registers: their names, or texts of constants. With an address it is in memory, for gathers only."""
+    """An array in registers: their names, or texts of constants. With an address it is in memory, for gathers and, if
+    it is a table, for updates."""
 
     names: tuple[str, ...]
     dtype: DType
     size: int
     address: str | None = None
+    is_table: bool = False
 
     @property
     def is_uniform(self) -> bool:
@@ -79,6 +81,10 @@ class Statements:
         name = self.body.name()
         self.body.line(f"{kind} {name} = {text};")
         return name
+
+    def meet(self) -> None:
+        """All lanes see what each of them has stored."""
+        self.body.line("subgroupBarrier();")
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lavax.backends.vulkan.emit.loop.registers.held import LANES, Held, Statements, TooMuchError
-from lavax.backends.vulkan.emit.loop.registers.nodes import check, computed, registers_of
+from lavax.backends.vulkan.emit.loop.registers.nodes import check, check_dtype, computed, registers_of
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid, open_body
@@ -21,6 +21,7 @@ from lavax.ir.graph import Graph, Node
 from lavax.passes.build.control_flow import parts_of
 from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP
 from lavax.passes.fuse.register_loops import most_turns_in_registers
+from lavax.passes.fuse.register_tables import TABLES, in_order, tables_of
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
@@ -61,22 +62,39 @@ class _RegisterLoop:
         carries = loop.attrs["carries"] if loop.op == "scan" else len(parts_of(loop))
         sequences = loop.attrs["sequences"] if loop.op == "scan" else 0
         read = [*loop.operands[:carries], *loop.operands[carries + sequences :]]
-        in_memory = _only_gathered_operands(loop)
+        in_memory, tables = _only_gathered_operands(loop), tables_of(loop)
         held = {
             x: Held((), x.dtype, x.type.size, self.body.addresses[x]) if x in in_memory else self._loaded(x)
-            for x in dict.fromkeys(read)
+            for x in dict.fromkeys(x for position, x in enumerate(loop.operands) if position not in tables)
+            if x in read
         }
-        carried = [self._variables(held[operand]) for operand in loop.operands[:carries]]
+        carried = [
+            self._table(position) if position in tables else self._variables(held[operand])
+            for position, operand in enumerate(loop.operands[:carries])
+        ]
         if loop.op == "scan":
             unchanging = [held[operand] for operand in loop.operands[carries + sequences :]]
             self._scan(loop, carried, unchanging, is_outermost=True)
         else:
             self._while(loop, carried, [held[operand] for operand in loop.operands[carries:]])
         for result in self.results:
-            if result.attrs["index"] < carries:
+            if result.attrs["index"] < carries and result.attrs["index"] not in tables:
                 self._store(result, "0", carried[result.attrs["index"]])
 
     # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _table(self, position: int) -> Held:
+        """The table that the loop carries at that position: its result, which begins as what it is given."""
+        operand = self.loop.operands[position]
+        (result,) = (result for result in self.results if result.attrs["index"] == position)
+        address, memory, dtype = self.outputs[result], self.body.memory, operand.dtype
+        place, bound = self.body.name(), self.body.parameters.unknown(operand.type.size)
+        with self.statements.block(f"for (int {place} = lane; {place} < {bound}; {place} += {TABLES.copied})"):
+            element = memory.loaded(dtype, self.body.addresses[operand], place)
+            self.body.line(memory.stored(dtype, address, place, element))
+        self.statements.spend(2 * LANES)
+        self.statements.meet()
+        return Held((), dtype, operand.type.size, address, is_table=True)
 
     def _loaded(self, array: Node, row: str = "", size: int | None = None) -> Held:
         """An array, or the row of that number."""
@@ -105,7 +123,9 @@ class _RegisterLoop:
     # -- loops and branches -------------------------------------------------------------------------------------------
 
     def _variables(self, start: Held) -> Held:
-        """Variables of their own that start with a value."""
+        """Variables of their own that start with a value; a table stays where it is."""
+        if start.is_table:
+            return start
         kind = type_name(start.dtype, 1)
         return Held(tuple(self.statements.variable(kind, name) for name in start.names), start.dtype, start.size)
 
@@ -150,7 +170,8 @@ class _RegisterLoop:
         """The outputs of a body with these inputs."""
         values = dict(zip(graph.inputs, given, strict=True))
         inner: dict[Node, Sequence[Held]] = {}
-        for node in graph.nodes:
+        nodes = in_order(graph, [node for node, held in values.items() if held.is_table])
+        for node in graph.nodes if nodes is None else nodes:
             operands = [values[operand] for operand in node.operands if operand not in inner]
             match node.op:
                 case "item":
@@ -205,6 +226,8 @@ def _is_only_gathered(graph: Graph, array: Node) -> bool:
 
 def checked(loop: Node) -> None:
     """Raises TooMuchError if something that the loop carries, reads or stacks is not held in registers."""
+    tables = tables_of(loop)
     for graph in (loop.attrs["body"], *([loop.attrs["condition"]] if loop.op == "while" else [])):
-        for node in (*graph.inputs, *graph.outputs):
-            check(node)
+        for nodes in (graph.inputs, graph.outputs if graph is loop.attrs["body"] else ()):
+            for position, node in enumerate(nodes):
+                (check_dtype if position in tables else check)(node)

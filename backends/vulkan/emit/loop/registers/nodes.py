@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from lavax.backends.vulkan.emit.loop.registers.held import FILLED, LANES, Held, Statements, TooMuchError, numbered
+from lavax.backends.vulkan.emit.loop.registers.tables import updated
 from lavax.backends.vulkan.emit.scatter.lines import JOINS
 from lavax.backends.vulkan.glsl.expressions import EXPRESSIONS, Call, literal, type_name
 from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats, ties
@@ -33,8 +34,10 @@ def registers_of(size: int) -> int:
 
 def computed(statements: Statements, node: Node, values: Values) -> Held:
     """The node's value from those of its operands."""
-    check(node)
     operands = [values[operand] for operand in node.operands]
+    if node.op in SCATTERS and operands[0].is_table:
+        return updated(statements, node, operands)
+    check(node)
     if node.op in _RULES:
         return _RULES[node.op](statements, node, operands)
     if node.op in EXPRESSIONS:
@@ -44,7 +47,14 @@ def computed(statements: Statements, node: Node, values: Values) -> Held:
 
 def check(node: Node) -> None:
     """Raises TooMuchError for a value that is not held in registers."""
-    if node.dtype.name not in _DTYPES or not 0 < registers_of(node.type.size) <= _MOST_REGISTERS:
+    check_dtype(node)
+    if not 0 < registers_of(node.type.size) <= _MOST_REGISTERS:
+        raise TooMuchError
+
+
+def check_dtype(node: Node) -> None:
+    """Raises TooMuchError for a value of a dtype that registers do not hold."""
+    if node.dtype.name not in _DTYPES:
         raise TooMuchError
 
 
@@ -222,7 +232,8 @@ def _gather(statements: Statements, node: Node, operands: Sequence[Held]) -> Hel
     if array.address is not None:
         texts = [statements.body.memory.loaded(node.dtype, array.address, place) for place in places]
         statements.spend_loads(array.address, len(texts))
-        return Held(tuple(statements.declare(type_name(node.dtype, 1), t) for t in texts), node.dtype, node.type.size)
+        declare = statements.variable if array.is_table else statements.declare  # an update makes known values old
+        return Held(tuple(declare(type_name(node.dtype, 1), text) for text in texts), node.dtype, node.type.size)
     rows = _in_rows(offsets.reshape(-1))
     found = [
         _chosen(statements, array, place, _reached(node, row)) for place, row in zip(places, rows, strict=True)
