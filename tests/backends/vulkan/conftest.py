@@ -10,6 +10,8 @@ from lavax.backends.vulkan.device.device import Device, get_device
 from lavax.backends.vulkan.device.instance import choose_device
 from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile, broadcast_tile
+from lavax.backends.vulkan.emit.strided import kernel as strided
+from lavax.backends.vulkan.emit.strided.element_tile import ElementTile
 from lavax.base import config
 from tests.backends.vulkan.emit.strided.strided_products import cpu_device
 
@@ -28,11 +30,15 @@ def device(request: pytest.FixtureRequest, staged_device: Device) -> Device:
     return get_device() if request.param == "mapped" else staged_device
 
 
-@pytest.fixture(params=[(0, 1), (4, 2)], ids=["one vector", "two vectors, a lane without rows"])
-def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> BroadcastTile:
-    """A tile of four rows a lane, but perhaps for the last one, which every contraction gets."""
+@pytest.fixture(
+    params=[(0, 1), (4, 2), None], ids=["one vector", "two vectors, a lane without rows", "single elements"]
+)
+def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> BroadcastTile | ElementTile:
+    """A tile of four rows a lane, but perhaps for the last one, or of single elements, which every contraction gets."""
     lanes = cpu_device().profile.subgroup_size
-    fewer, vectors = request.param
+    fewer, vectors = request.param or (0, 1)
     found = broadcast_tile((4 * lanes - fewer, vectors), lanes)
+    own = None if request.param else ElementTile(2 * lanes, 3 * lanes, lanes)
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: found)
-    return found
+    monkeypatch.setattr(strided, "element_tile", lambda *_: own)
+    return own or found

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
+from typing import Any
 
 from lavax.backends.vulkan.emit.contract.kernel import dot_of, schedule_of
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
-from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
+from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile, RegisterTile
+from lavax.backends.vulkan.emit.strided.choose import element_tile
+from lavax.backends.vulkan.emit.strided.element_shader import ElementShader
+from lavax.backends.vulkan.emit.strided.element_tile import ElementTile
 from lavax.backends.vulkan.emit.strided.parameters import (
     FUNCTION_BITS,
     ROLES,
@@ -24,7 +28,8 @@ from lavax.backends.vulkan.emit.strided.parameters import (
     parameters,
 )
 from lavax.backends.vulkan.emit.strided.product import Function, StridedProduct, strided_product
-from lavax.backends.vulkan.emit.strided.shader import SharedShader, descriptor_slots
+from lavax.backends.vulkan.emit.strided.product_shader import descriptor_slots
+from lavax.backends.vulkan.emit.strided.shader import VectorShader
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import assemble
@@ -73,23 +78,26 @@ def emit_strided_contracts(
 
 def _product_of(
     kernel: Kernel, schedule: Hashable | None, profile: DeviceProfile
-) -> tuple[StridedProduct, BroadcastTile] | None:
+) -> tuple[StridedProduct, BroadcastTile | ElementTile] | None:
     """A kernel as a strided product with its tile; None if it is no such product."""
     tile = schedule or schedule_of(kernel, profile)
-    if not isinstance(tile, BroadcastTile):
+    if not isinstance(tile, BroadcastTile | RegisterTile):
         return None
     product = strided_product(kernel, Contraction(kernel, dot_of(kernel), profile, lifted=False))
-    if product is None or not fits_tile(product, tile):
+    if product is None:
         return None
     by_descriptor = set(product.order) <= set(arrays_by_descriptor(kernel, profile.descriptor_range_bytes))
-    return replace(product, by_descriptor=by_descriptor), tile
+    product = replace(product, by_descriptor=by_descriptor)
+    own = element_tile(product, tile, profile) if schedule is None else None
+    fitting: BroadcastTile | ElementTile | None = own or (tile if isinstance(tile, BroadcastTile) else None)
+    return (product, fitting) if fitting is not None and fits_tile(product, fitting) else None
 
 
 @dataclass(frozen=True)
 class _ShaderKey:
     """What products must have in common to share a shader."""
 
-    tile: BroadcastTile
+    tile: BroadcastTile | ElementTile
     access: OperandAccess
     others: tuple[bool, ...]  # of the arrays that the epilogue reads, which are read one element a row
     by_descriptor: bool
@@ -97,7 +105,7 @@ class _ShaderKey:
     costly: tuple[Function | None, ...]  # the functions that cost too much to be computed for other products
 
 
-def _shader_key(product: StridedProduct, tile: BroadcastTile, nested: bool) -> _ShaderKey:
+def _shader_key(product: StridedProduct, tile: BroadcastTile | ElementTile, nested: bool) -> _ShaderKey:
     limits = (SHARED_FUNCTIONS.operand_cost, SHARED_FUNCTIONS.operand_cost, SHARED_FUNCTIONS.result_cost)
     pairs = zip(product.functions, limits, strict=True)
     costly = tuple(function if function.cost > most else None for function, most in pairs)
@@ -130,7 +138,7 @@ class _Group:
             own[function] = None
 
 
-def emit_products(products: Sequence[tuple[StridedProduct, BroadcastTile]], paired: bool) -> list[Launch]:
+def emit_products(products: Sequence[tuple[StridedProduct, BroadcastTile | ElementTile]], paired: bool) -> list[Launch]:
     """The launches of a program's products, with as few shaders as they can share."""
     groups: dict[_ShaderKey, list[_Group]] = {}
     nested = any(product.is_nested for product, _ in products)  # if one is, all that can be are, to share a shader
@@ -149,7 +157,8 @@ def emit_products(products: Sequence[tuple[StridedProduct, BroadcastTile]], pair
 
 def _emit_group(products: Sequence[StridedProduct], key: _ShaderKey, group: _Group, paired: bool) -> Iterator[Launch]:
     functions = tuple(tuple(own) for own in group.functions)
-    shared = partial(SharedShader, products[0], key.tile, key.access, functions, paired, key.nested)
+    emitter: Any = ElementShader if isinstance(key.tile, ElementTile) else VectorShader
+    shared = partial(emitter, products[0], key.tile, key.access, functions, paired, key.nested)
     text = shared().text()
     has_rest = not has_room(products[0], key.tile, key.nested)
     shader = assemble(shared(has_rest=True).text() if has_rest else text)
@@ -158,7 +167,7 @@ def _emit_group(products: Sequence[StridedProduct], key: _ShaderKey, group: _Gro
         for role, (own, function) in enumerate(zip(functions, product.functions, strict=True)):
             words["functions"] |= own.index(function) << role * FUNCTION_BITS
         groups = (key.tile.tiles(product.sizes), 1, 1)
-        by_descriptor = descriptor_slots(product, key.access)
+        by_descriptor = descriptor_slots(product, key.tile, key.access)
         numbers = tuple(words.values())
         yield Launch(
             shader,

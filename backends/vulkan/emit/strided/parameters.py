@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
+from lavax.backends.vulkan.emit.strided.element_tile import ElementTile
 from lavax.backends.vulkan.emit.strided.product import Strided, StridedProduct
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.plan import BASE_WORD
@@ -31,11 +32,13 @@ class OperandAccess:
 _BY_ELEMENTS = OperandAccess(False, False, False)
 
 
-def access_of(product: StridedProduct, tile: BroadcastTile) -> OperandAccess:
+def access_of(product: StridedProduct, tile: BroadcastTile | ElementTile) -> OperandAccess:
     """How a product's arrays are accessed.
 
     If any array of a small product goes by elements, all do, so that small products share a shader.
     """
+    if isinstance(tile, ElementTile):
+        return _BY_ELEMENTS
     sizes = product.sizes
     whole_sum = sizes.k % VECTOR == 0
     left = whole_sum and sizes.m >= tile.rows and _has_vectors(product.left, sizes.m)
@@ -67,17 +70,17 @@ def _has_vectors(operand: Strided, extent: int) -> bool:
     return along == 1 and aligned and whole
 
 
-def fits_tile(product: StridedProduct, tile: BroadcastTile) -> bool:
+def fits_tile(product: StridedProduct, tile: BroadcastTile | ElementTile) -> bool:
     """Whether the shared shader can compute a product by a tile."""
-    return tile.has_fours and tile.tiles(product.sizes) <= _MOST_TILES
+    return (isinstance(tile, ElementTile) or tile.has_fours) and tile.tiles(product.sizes) <= _MOST_TILES
 
 
-def has_room(product: StridedProduct, tile: BroadcastTile, nested: bool) -> bool:
+def has_room(product: StridedProduct, tile: BroadcastTile | ElementTile, nested: bool) -> bool:
     """Whether push constants have room for the product's slots and parameters."""
     return len(product.order) + len(parameters(product, tile, nested)) <= BASE_WORD
 
 
-def parameters(product: StridedProduct, tile: BroadcastTile, nested: bool) -> dict[str, int]:
+def parameters(product: StridedProduct, tile: BroadcastTile | ElementTile, nested: bool) -> dict[str, int]:
     """The product's parameters by their names in the shader; strides count elements, or vectors.
 
     `nested` adds those of a batch in two axes and of operands that start behind the start of their arrays.
@@ -91,7 +94,8 @@ def parameters(product: StridedProduct, tile: BroadcastTile, nested: bool) -> di
         "last_column": max(sizes.n - tile.columns, 0),
         "rows": min(tile.rows, sizes.m),
         "sum_end": sizes.k,
-        "parts": VECTOR * tile.vectors,  # a parameter, because drivers unroll loops of known length
+        # What is written of a four of rows: a parameter, because drivers unroll loops of known length.
+        "parts": VECTOR if isinstance(tile, ElementTile) else VECTOR * tile.vectors,
     }
     words |= {} if access.left else {"left_end": sizes.m}
     words |= {} if access.right and access.rest else {"right_end": sizes.n}
