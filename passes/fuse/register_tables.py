@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, users_of
+from lavax.ir.graph import Graph, Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.build.control_flow import parts_of
 
@@ -51,7 +51,7 @@ def in_order(graph: Graph, tables: Iterable[Node]) -> Sequence[Node] | None:
     earlier: dict[Node, set[Node]] = {node: set() for node in graph.nodes}
     for node in graph.nodes:
         earlier[node] = {operand for operand in node.operands if operand in earlier}
-    readers = users_of(graph.nodes)
+    readers = graph.users
     for table in tables:
         for version, update, _ in _updates(readers, table):
             earlier[update] |= {reader for reader in readers.get(version, ()) if reader is not update}
@@ -81,7 +81,7 @@ def _sorted(nodes: Sequence[Node], earlier: Mapping[Node, set[Node]]) -> Sequenc
 
 def _is_carried_as_table(loop: Node, position: int) -> bool:
     body: Graph = loop.attrs["body"]
-    readers, version = users_of(body.nodes), body.inputs[position]
+    readers, version = body.users, body.inputs[position]
     versions = [version, *(following for _, _, following in _updates(readers, version))]
     others = [reader for each in versions for reader in readers.get(each, ()) if not _reads_places(reader, each)]
     is_updated = len(versions) > 1 and len(others) == len(versions) - 1  # nothing else needs one of them whole
@@ -130,5 +130,5 @@ def _reads_places(node: Node, table: Node) -> bool:
 
 def _is_read_by_places(graph: Graph, position: int) -> bool:
     table = graph.inputs[position]
-    readers = users_of(graph.nodes).get(table, ())
+    readers = graph.users.get(table, ())
     return table not in graph.outputs and all(_reads_places(reader, table) for reader in readers)
