@@ -10,6 +10,7 @@ from lavax.ir.host_function import HostFunction
 from lavax.ir.location import line_and_scope
 from lavax.ir.operation import OPERATIONS
 
+_INTEGERS = frozenset((int,))
 _NEVER = object()  # equal to no attribute
 
 
@@ -20,12 +21,17 @@ def value_names(graph: Graph) -> dict[Node, str]:
     return names
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, tuple) for part in value)
+def _is_pair(value: tuple[Any, ...]) -> bool:
+    return len(value) == 2 and all(isinstance(part, tuple) for part in value)
 
 
 def format_attribute(value: Any) -> str:
     """An attribute's text: `3`, `2.5`, `true`, `"name"`, `[0,1]`, `[1]x[0]` for axes of two operands, or a graph."""
+    if isinstance(value, tuple):
+        if _INTEGERS.issuperset(map(type, value)):
+            return f"[{','.join(map(str, value))}]"
+        parts = map(format_attribute, value)
+        return "x".join(parts) if _is_pair(value) else f"[{','.join(parts)}]"
     if isinstance(value, Graph):
         return print_graph(value)
     if isinstance(value, LaterGraph):
@@ -38,18 +44,19 @@ def format_attribute(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float, complex)):
         return repr(value)
-    if _is_pair(value):
-        return "x".join(map(format_attribute, value))
-    if isinstance(value, tuple):
-        return f"[{','.join(map(format_attribute, value))}]"
     raise TypeError(f"an attribute cannot be {value!r}")
 
 
 def format_node(node: Node, names: dict[Node, str]) -> str:
     """One line: `%1 = tanh(%0) : f32[2]`; the text of a node that holds graphs includes theirs."""
-    operands = ", ".join(names[operand] for operand in node.operands)
-    attributes = "".join(f" {key}={format_attribute(node.attrs[key])}" for key in shown_attributes(node))
-    return f"{names[node]} = {node.op}({operands}){attributes} : {node.type}"
+    return f"{names[node]} = {_computation(node, names)} : {node.type}"
+
+
+def _computation(node: Node, names: dict[Node, str]) -> str:
+    operands, shown = ", ".join([names[operand] for operand in node.operands]), shown_attributes(node)
+    if not shown:
+        return f"{node.op}({operands})"
+    return f"{node.op}({operands}){''.join([f' {key}={format_attribute(node.attrs[key])}' for key in shown])}"
 
 
 def shown_attributes(node: Node) -> Sequence[str]:
@@ -73,8 +80,10 @@ def structural_key(graph: Graph) -> str:
 def _written_structure(graph: Graph) -> str:
     names = value_names(graph)
     names.update((node, f"i{number}") for number, node in enumerate(graph.inputs))
-    lines = [f"{names[node]}:{node.type}" for node in graph.inputs]
-    lines += [format_node(node, names) for node in graph.nodes]
+    types = {id(node.type): node.type for node in (*graph.inputs, *graph.nodes)}  # many nodes have the same one
+    texts = {name: str(type) for name, type in types.items()}
+    lines = [f"{names[node]}:{texts[id(node.type)]}" for node in graph.inputs]
+    lines += [f"{names[node]} = {_computation(node, names)} : {texts[id(node.type)]}" for node in graph.nodes]
     lines += [names[output] for output in graph.outputs]
     return "\n".join(lines)
 

@@ -12,7 +12,8 @@ from lavax.backends.vulkan.compile import plan_cache
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.emit.candidates import chosen_by_rules
-from lavax.backends.vulkan.emit.program import Choice, Launches, by_sizes, emit_likely, emit_program
+from lavax.backends.vulkan.emit.dispatches import Choice, Launches
+from lavax.backends.vulkan.emit.program import by_sizes, emit_likely, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan

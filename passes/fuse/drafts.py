@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Collection, Iterable
 from math import inf
 
 from lavax.base.quick_dataclasses import dataclass
@@ -75,10 +74,16 @@ class Drafts:
         return self.bases.get(node, ())
 
     def all_bases_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
-        several = [bases for node in nodes if (bases := self.bases_of(node))]
-        if len(several) <= 1:
-            return several[0] if several else ()
-        return tuple(dict.fromkeys(chain.from_iterable(several)))
+        draft_of, found = self.draft_of, tuple[Node, ...]()
+        for node in nodes:
+            draft = draft_of.get(node)
+            if draft is None:
+                bases = self.bases.get(node)
+            else:
+                bases = (node,) if draft.kind in _JOINABLE else None
+            if bases:
+                found = tuple(dict.fromkeys((*found, *bases))) if found else bases
+        return found
 
     def last_needed(self, nodes: Iterable[Node], excluding: KernelDraft | None = None) -> Order:
         """The last kernel, except `excluding`, that must run before the nodes can be computed."""
@@ -109,12 +114,23 @@ class Drafts:
         draft_of = self.draft_of
         arrays = frozenset[Node]()
         for node in nodes:
-            own = (node,) if node.op == INPUT or node in draft_of else self.reading[node]
+            owner = draft_of.get(node)
+            own: Collection[Node] = (node,)
+            if owner is None and node.op != INPUT:
+                own = self.reading[node]
+            if excluding is not None:
+                if owner is excluding:
+                    continue
+                if owner is None:
+                    own = [array for array in own if draft_of.get(array) is not excluding]
             if not arrays.issuperset(own):
                 arrays = arrays.union(own) if arrays else frozenset(own)  # which is itself, if it is one
-        if excluding is None:
-            return arrays
-        return frozenset([array for array in arrays if draft_of.get(array) is not excluding])
+        return arrays
+
+    def arrays_with(self, draft: KernelDraft, nodes: Iterable[Node]) -> set[Node]:
+        """The arrays that a kernel reads if it computes the nodes as well."""
+        further = self.arrays_of(nodes, draft)
+        return draft.arrays if further <= draft.arrays else draft.arrays | further
 
     def is_stored(self, node: Node) -> bool:
         return node.op == INPUT or (node in self.draft_of and node in self.draft_of[node].results)

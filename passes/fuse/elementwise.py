@@ -15,7 +15,7 @@ from lavax.passes.numerics.narrow_movement import is_widening
 
 
 def visit_elementwise(fusion: Fusion, node: Node) -> None:
-    if is_sum_of_parts(node) and add_parts_in_rows(fusion, node):
+    if node.op == "add" and is_sum_of_parts(node) and add_parts_in_rows(fusion, node):
         return
     bases = fusion.all_bases_of(node.operands)
     if bases:
@@ -42,7 +42,7 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
         return Reason.NEEDS_LATER
     if fusion.is_full(draft, node):
         return Reason.NODES
-    arrays = draft.arrays | fusion.arrays_of(node.operands, draft)
+    arrays = fusion.arrays_with(draft, node.operands)
     if len(arrays) + len(draft.results) + 1 > KERNEL_LIMITS.arrays:
         return Reason.ARRAYS
     cost = draft.cost + cost_of(node)

@@ -121,7 +121,7 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft, axes: tuple[int, ...])
         return Reason.NEEDS_LATER
     if fusion.is_full(draft, node):
         return Reason.NODES
-    arrays = draft.arrays | fusion.arrays_of([operand], draft)
+    arrays = fusion.arrays_with(draft, [operand])
     if len(arrays) + len(draft.results) + 1 > KERNEL_LIMITS.arrays:
         return Reason.ARRAYS
     refusal = Reason.OTHER_ROWS

@@ -8,6 +8,7 @@ from functools import wraps
 from math import prod
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
+from lavax.base.kept import kept
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.ir.printer import structural_key
@@ -27,11 +28,11 @@ class Domain:
     outer_variables: Coordinates
     reduced_variables: Coordinates
 
-    @property
+    @kept
     def rows(self) -> int:
         return prod(self.outer)
 
-    @property
+    @kept
     def length(self) -> int:
         """The number of elements reduced per row."""
         return prod(self.reduced)

@@ -104,9 +104,11 @@ def _packed_by_time(
 
 def _take_lowest(gaps: list[tuple[float, float]], size: int, block: int) -> int:
     """Takes `size` bytes from the lowest gap that holds them within a block; the last gap has no end."""
-    fitting = ((position, _within_block(int(start), size, block)) for position, (start, _) in enumerate(gaps))
-    position, offset = next((position, offset) for position, offset in fitting if offset + size <= gaps[position][1])
-    start, end = gaps[position]
+    for position, (start, end) in enumerate(gaps):  # noqa: B007  # both are those of the gap that is found
+        if end - start >= size:
+            offset = _within_block(int(start), size, block)
+            if offset + size <= end:
+                break
     left = [(start, offset), (offset + size, end)]
     gaps[position : position + 1] = [(start, end) for start, end in left if start < end]
     return offset
@@ -186,7 +188,7 @@ def choose_donors(
         for donor in alike:
             if only is not None and only.get(result) is not donor:
                 continue
-            if _may_take(donor, result, piece, phase, last_read):
+            if last_read.get(donor, -1) <= phase and _may_take(donor, result, piece, phase, last_read):
                 donors[result] = donor
                 alike.remove(donor)
                 break

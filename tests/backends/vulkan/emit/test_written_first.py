@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit import program
+from lavax.backends.vulkan.emit import dispatches, program
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.program import KernelProgram
@@ -83,7 +83,7 @@ def test_launches_that_are_given_are_not_written_again(monkeypatch: pytest.Monke
     kernels, profile = _program(), PROFILES["gpu"]
     each = [step.kernel for step in kernels.steps]  # type: ignore[union-attr]
     launches = program.emit_likely(each, profile, lambda dispatch: None)
-    monkeypatch.setitem(program._EMITTERS, "routine", None)  # type: ignore[arg-type]
+    monkeypatch.setitem(dispatches.EMITTERS, "routine", None)  # type: ignore[arg-type]
     assert program.emit_program(kernels, profile, launches=launches)
 
 
