@@ -174,3 +174,28 @@ def test_a_traced_shift_rolls(shift: int) -> None:
     weights = np.cos(np.arange(4, dtype="f"))
     gradient = lx.grad(lambda x, s: lnp.sum(lx.compile(lnp.roll)(x, s) * weights))(weights, shift)
     np.testing.assert_array_equal(np.asarray(gradient), np.roll(weights, -shift))
+
+
+JOINS: dict[str, list[dict[str, Any]]] = {
+    "concatenate": [{"axis": axis} for axis in (0, 1, -1, None)],
+    "stack": [{"axis": axis} for axis in (0, 1, -1)],
+    "hstack": [{}], "vstack": [{}], "dstack": [{}], "column_stack": [{}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (1, 4), (2, 3, 4), (2, 3, 4, 5), (3, 0)], ids=str)
+@pytest.mark.parametrize("name", JOINS)
+def test_the_parts_of_one_array_are_not_cut_out(name: str, shape: tuple[int, ...]) -> None:
+    x = np.arange(np.prod(shape), dtype="f").reshape(shape)
+    for settings in JOINS[name]:
+        try:
+            expected = getattr(np, name)(x, **settings)
+        except ValueError:  # parts without axes, or without that one
+            with pytest.raises(ShapeError):
+                getattr(lnp, name)(lx.device_put(x), **settings)
+            continue
+        found = getattr(lnp, name)(lx.device_put(x), **settings)
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(np.asarray(found), expected)
+        graph = lx.trace(lambda x, settings=settings: getattr(lnp, name)(x, **settings))(x)
+        assert {node.op for node in graph.nodes} <= {"reshape", "transpose"}
