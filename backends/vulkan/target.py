@@ -55,7 +55,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         scatters=_scatters(profile),
         transforms=Transforms(
             steps=lambda points, across, part: steps_of(points, across, part, profile),
-            mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, profile),
+            mirrored_steps=lambda points, inverse: mirrored_steps_of(points, inverse, profile),
             largest_prime=largest_prime(profile),
         ),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),

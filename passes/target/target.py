@@ -137,7 +137,7 @@ def _whole(points: int, across: bool, part: DType) -> Sequence[int]:
     return (points,)
 
 
-def _no_steps(points: int, inverse: bool, part: DType) -> Sequence[int]:
+def _no_steps(points: int, inverse: bool) -> Sequence[int]:
     return ()
 
 
@@ -150,7 +150,7 @@ class Transforms:
     steps: Callable[[int, bool, DType], Sequence[int]] = _whole
     # Of a transform of so many points that are pairs of real ones, or of its inverse, with the points of the last step
     # at the end; none if no step holds the numbers that are joined, which are mirrored.
-    mirrored_steps: Callable[[int, bool, DType], Sequence[int]] = _no_steps
+    mirrored_steps: Callable[[int, bool], Sequence[int]] = _no_steps
     # The largest prime number of points of a step; of few numbers it is at most 31.
     largest_prime: int = 31
 

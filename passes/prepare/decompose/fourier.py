@@ -42,7 +42,7 @@ def _spectrum(node: Node, target: Target) -> Node:
     if behind > 1:
         return node
     whole = reshape(x, (lines, points, 1, 1, 2))
-    steps = target.transforms.mirrored_steps(points, False, x.dtype)
+    steps = target.transforms.mirrored_steps(points, False)
     if not steps:
         found = _in_steps(whole, target.transforms.steps(points, False, x.dtype), False)
         return reshape(interleaved(taken_apart(separated(reshape(found, (lines, points, 2))))), node.shape)
@@ -56,7 +56,7 @@ def _join(node: Node, target: Target) -> Node:
     lines, points = x.shape[0], x.shape[1] - 1
     if node.attrs["rest"] > 1:
         return node
-    steps = target.transforms.mirrored_steps(points, True, x.dtype)
+    steps = target.transforms.mirrored_steps(points, True)
     if not steps:
         whole = reshape(interleaved(joined(separated(x))), (lines, points, 1, 1, 2))
         return _in_steps(whole, target.transforms.steps(points, False, x.dtype), True, node.type)

@@ -39,6 +39,8 @@ class LaneLimits:
 
     most: int = 8  # lanes that share points
     along: int = 64  # points of each lane, of which it has two neighbours, of a line along memory
+    single: int = 125  # points of each lane of a line along memory that is not shared by pairs
+    joined: int = 64  # the same of the inverse of a real line, of which a driver compiles twice as much
     across: int = 32  # points of each lane, in two lines
     preferred: int = 16  # points of each lane in two lines, if the lanes are enough
     longest: int = 128  # of a step across: lines that stand further apart meet in the same sets of the cache
@@ -53,23 +55,28 @@ def steps_of(points: int, across: bool, part: DType, profile: DeviceProfile) -> 
 
     A step whose lines are not along memory (`across`), as all of several are, needs several lines in shared memory.
     """
-    primes = prime_factors(points)
     if profile.kind == "cpu":
-        if not across and lanes_of(points, 1, 1, profile):
-            return (points,)
-        wide, narrow = (_steps(primes, most) for most in (REGISTER_LIMITS.cpu, REGISTER_LIMITS.together))
-        if len(wide) == 1:
-            return wide
-        if len(narrow) <= REGISTER_LIMITS.few:
-            return narrow
-        shared = () if across else _two_shared_steps(points, profile)
-        return shared or (wide if len(wide) <= REGISTER_LIMITS.few or len(narrow) > REGISTER_LIMITS.many else narrow)
+        is_shared = not across and lanes_of(points, 1, 1, profile)
+        return (points,) if is_shared else _steps_in_registers(points, across, profile)
+    primes = prime_factors(points)
     if not across and points <= longest_line(profile, part, 1):
         return (points,)
     limits = longest_line(profile, part, least_together(part)), longest_across(profile)
     narrow, wide = (_steps(primes, most) for most in limits)
     is_less = len(wide) < len(narrow) and all(two_radices(width, part) for width in wide)
     return wide if is_less else narrow
+
+
+def _steps_in_registers(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step if lanes do not share whole lines."""
+    primes = prime_factors(points)
+    wide, narrow = (_steps(primes, most) for most in (REGISTER_LIMITS.cpu, REGISTER_LIMITS.together))
+    if len(wide) == 1:
+        return wide
+    if len(narrow) <= REGISTER_LIMITS.few:
+        return narrow
+    shared = () if across else _two_shared_steps(points, profile)
+    return shared or (wide if len(wide) <= REGISTER_LIMITS.few or len(narrow) > REGISTER_LIMITS.many else narrow)
 
 
 def _two_shared_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
@@ -96,23 +103,33 @@ def lanes_of(points: int, rest: int, behind: int, profile: DeviceProfile) -> int
         return 0
     counts = [1 << bit for bit in range(1, min(LANE_LIMITS.most, profile.subgroup_size).bit_length())]
     if rest * behind == 1:
-        fitting = [n for n in counts if points % (4 * n) == 0 and points // (2 * n) <= LANE_LIMITS.along]
-        return max(fitting, default=0)
+        pairs = [n for n in counts if has_pairs(points, n)]
+        is_long = points > REGISTER_LIMITS.cpu
+        single = [n for n in counts if is_long and points % n == 0 and points // n <= LANE_LIMITS.single]
+        return max(pairs or single, default=0)
     if rest * behind % 2 or points > LANE_LIMITS.longest:
         return 0
-    every = 1 if behind % 2 == 0 else 2
-    fitting = [n for n in counts if points % (every * n) == 0 and points // n <= LANE_LIMITS.across]
+    fitting = [n for n in counts if points % n == 0 and points // n <= LANE_LIMITS.across]
     return min((n for n in fitting if points // n <= LANE_LIMITS.preferred), default=max(fitting, default=0))
 
 
-def mirrored_steps_of(points: int, inverse: bool, part: DType, profile: DeviceProfile) -> Sequence[int]:
+def has_pairs(points: int, lanes: int) -> bool:
+    """Whether each of so many lanes has pairs of neighbours of a line along memory."""
+    return points % (4 * lanes) == 0 and points // (2 * lanes) <= LANE_LIMITS.along
+
+
+def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step, in whose last one an invocation of a CPU driver holds two lines, or the only one is by
-    lanes unless it is an inverse; none on a GPU."""
+    lanes; none on a GPU."""
     if profile.kind != "cpu":
         return ()
-    found = steps_of(points, False, part, profile)
-    if found[-1] <= REGISTER_LIMITS.together or (len(found) == 1 and not inverse and lanes_of(points, 1, 1, profile)):
-        return found
+    lanes = lanes_of(points, 1, 1, profile)
+    if lanes and (not inverse or points // lanes <= LANE_LIMITS.joined):
+        return (points,)
+    found = _steps_in_registers(points, False, profile)
+    *others, last = sorted(found, reverse=True) if found[-1] > REGISTER_LIMITS.together else found
+    if last <= REGISTER_LIMITS.together:
+        return (*others, last)
     return _steps(prime_factors(points), REGISTER_LIMITS.together)
 
 

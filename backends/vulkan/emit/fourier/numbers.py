@@ -10,10 +10,29 @@ from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, linear, unflatten
 
 
+def beneath_reshapes(value: Node) -> Node:
+    """The value whose elements are the same, in the same order."""
+    while value.op == "reshape":
+        (value,) = value.operands
+    return value
+
+
 def read_number(routine: RoutineShader, operand: Node, position: Index) -> Number:
-    """The number at a position."""
-    sides = (unflatten(linear([(position, 2)], side), operand.shape) for side in (0, 1))
-    return Number(*(routine.read(operand, at) for at in sides))
+    """The number at a position: one texel through a descriptor, or else part by part."""
+    body, stored = routine.body, beneath_reshapes(operand)
+    slot = body.memory.read_descriptors.get(body.addresses.get(stored, ""))
+    if slot is None:
+        sides = (unflatten(linear([(position, 2)], side), operand.shape) for side in (0, 1))
+        return Number(*(routine.read(operand, at) for at in sides))
+    at = body.index(inside(position, operand.type.size // 2))
+    if operand.dtype.bits == 64:
+        fetch = body.uses.access("fetch_two_doubles")
+        kind, text = "dvec2", f"{fetch}({body.uses.descriptor('vectors', slot)}, w{slot} + {at})"
+    else:
+        texel = f"texelFetch({body.uses.descriptor('couples', slot)}, 2 * w{slot} + {at})"
+        kind, text = "vec2", f"uintBitsToFloat({texel}.xy)"
+    name = body.declare(body.scopes[-1], kind, text)
+    return Number(f"{name}.x", f"{name}.y")
 
 
 def read_neighbours(routine: RoutineShader, operand: Node, position: Index) -> str:

@@ -1,15 +1,16 @@
-"""Transforms of real lines in one step, whose pairs lanes of a subgroup share (lanes.py).
+"""Transforms of real lines in one step, whose pairs lanes of a subgroup share (lanes.py), and their inverses.
 
-Of q lanes the one of the frequency F has the numbers z[f] of the pairs' transform for f from F·p on, and those half the
-line behind. The mirrored number z[h − f] is then with the lane whose number has all bits the other way; for the first
-number of a lane with that of the frequency −F. So lanes exchange once more, and each takes the spectra of the elements
-at even and at odd places apart for all its numbers.
+Of q lanes the one of the frequency F has the numbers z[f] of the pairs' transform for f from F·p on, and if lanes have
+neighbours, those half the line behind. The mirrored number z[h − f] is then with the lane whose number has all bits the
+other way; for the first number of a lane with that of the frequency −F. So lanes exchange once more, and each takes the
+spectra of the elements at even and at odd places apart for all its numbers. The inverse reads mirrored numbers twice.
 """
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
-from lavax.backends.vulkan.emit.fourier.lanes import Lanes, transformed_line
-from lavax.backends.vulkan.emit.fourier.numbers import write_number
+from lavax.backends.vulkan.emit.fourier.choose import has_pairs
+from lavax.backends.vulkan.emit.fourier.lanes import Lanes, Runs, parts_of_line, transformed_numbers
+from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_number
 from lavax.backends.vulkan.emit.fourier.roots import unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -24,36 +25,68 @@ def emit_spectrum_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool,
     """The shader of a last step that is the only one, of which so many lanes share a line."""
     routine = open_routine(kernel, profile, lifted)
     lines, half, _, _ = routine.operands[0].shape
-    lanes = Lanes(routine, count)
+    in_pairs = has_pairs(half, count)
+    lanes = Lanes(routine, count, rotated=not in_pairs)
     with routine.open_turns(lines * count, turns_of(lines * count, profile, lifted)) as number:
-        _write_spectrum(lanes, quotient(number, count), half)
+        _write_spectrum(lanes, quotient(number, count), half, in_pairs)
     return routine.close(lines * count, subgroup=True)
 
 
-def _write_spectrum(lanes: Lanes, line: Index, half: int) -> None:
+def _write_spectrum(lanes: Lanes, line: Index, half: int, in_pairs: bool) -> None:
     """The spectrum of one line."""
     routine, count = lanes.routine, lanes.count
-    pairs = transformed_line(lanes, line)
-    own, single = len(pairs), lanes.single
+    parts = parts_of_line(lanes, line, in_pairs)
+    own, single = len(parts), lanes.single
     of_lane = unit_root(single, lanes.body.index(linear([(lanes.frequency, own)])), 2 * half)
     roots = [of_lane if k == 0 else single.times(of_lane, single.constant(host_root(-k, 2 * half))) for k in range(own)]
-    for k, mirrored in enumerate(_mirrored(lanes, pairs)):
-        for side in (0, 1):
+    for k, mirrored in enumerate(_mirrored(lanes, parts)):
+        for side in range(len(mirrored)):
             position = linear([(line, half + 1), (lanes.frequency, own)], side * own * count + k)
-            write_number(routine, position, _spectrum(lanes, pairs[k][side], mirrored[side], roots[k], side))
-    lanes.body.line(f"if ({lanes.body.index(lanes.frequency)} == 0) {{")
-    real, imaginary = pairs[0][0].real, pairs[0][0].imaginary
-    write_number(routine, linear([(line, half + 1)], half), Number(f"{real} - {imaginary}", single.text(0.0)))
-    lanes.body.line("}")
+            write_number(routine, position, _spectrum(lanes, parts[k][side], mirrored[side], roots[k], side))
+    with lanes.body.block(f"if ({lanes.body.index(lanes.frequency)} == 0)"):
+        real, imaginary = parts[0][0].real, parts[0][0].imaginary
+        write_number(routine, linear([(line, half + 1)], half), Number(f"{real} - {imaginary}", single.text(0.0)))
 
 
-def _mirrored(lanes: Lanes, pairs: list[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
+def emit_join_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, count: int) -> Launch:
+    """The shader of a first step of the inverse that is the only one, of which so many lanes share a line."""
+    routine = open_routine(kernel, profile, lifted)
+    lines, places, _ = routine.operands[0].shape
+    lanes = Lanes(routine, count, sign=1)
+    with routine.open_turns(lines * count, turns_of(lines * count, profile, lifted)) as number:
+        line, half = quotient(number, count), places - 1
+        numbers = _joined(lanes, line, half)
+        Runs(lanes, len(numbers)).write(linear([(line, half)]), transformed_numbers(lanes, numbers))
+    return routine.close(lines * count, subgroup=True)
+
+
+def _joined(lanes: Lanes, line: Index, half: int) -> list[Number]:
+    """s[f] + s̄[h − f] + i·exp(πi·f/h)·(s[f] − s̄[h − f]) for each number f of a lane; the ends of the spectrum of a real
+    line are real."""
+    routine, single, operand = lanes.routine, lanes.single, lanes.routine.operands[0]
+    of_lane = unit_root(single, lanes.body.index(lanes.number), 2 * half)
+    is_end = lanes.body.declare(lanes.body.scopes[-1], "bool", f"{lanes.body.index(lanes.number)} == 0")
+    found = []
+    for f in range(0, half, lanes.count):
+        s = read_number(routine, operand, linear([(line, half + 1), (lanes.number, 1)], f))
+        mirrored = read_number(routine, operand, linear([(line, half + 1), (lanes.number, -1)], half - f))
+        if f == 0:
+            zero = single.text(0.0)
+            s, mirrored = (single.named(x.real, f"{is_end} ? {zero} : {x.imaginary}") for x in (s, mirrored))
+        root = of_lane if f == 0 else single.times(of_lane, single.constant(host_root(f, 2 * half)))
+        even, odd = (single.named(*_parts(s, mirrored, signs)) for signs in ("+-", "-+"))
+        found.append(single.plus_i_times(even, single.times(odd, root)))
+    return found
+
+
+def _mirrored(lanes: Lanes, parts: list[tuple[Number, ...]]) -> list[tuple[Number, ...]]:
     """z[h − f] for each number z[f]."""
     single, count = lanes.single, lanes.count
     bits = count.bit_length() - 1
     opposite = lanes.body.declare(lanes.body.scopes[-1], "int", f"-{lanes.body.index(lanes.frequency)} & {count - 1}")
     moved = " | ".join(f"(({opposite} >> {bit} & 1) << {bits - 1 - bit})" for bit in range(bits))
-    lane = f"(gl_SubgroupInvocationID & ~{count - 1}u) + uint({moved})"
+    number = lanes.body.declare(lanes.body.scopes[-1], "int", moved)
+    lane = f"(gl_SubgroupInvocationID & ~{count - 1}u) + uint({lanes.lane_of(number)})"
     place = lanes.body.declare(lanes.body.scopes[-1], "uint", lane)
     is_own = lanes.body.declare(lanes.body.scopes[-1], "bool", f"{opposite} == 0")
 
@@ -64,8 +97,8 @@ def _mirrored(lanes: Lanes, pairs: list[tuple[Number, Number]]) -> list[tuple[Nu
     def of_other_bits(x: Number) -> Number:
         return single.named(*(f"subgroupShuffleXor({part}, {count - 1}u)" for part in (x.real, x.imaginary)))
 
-    first = (of_opposite(*pairs[0]), of_opposite(*reversed(pairs[0])))
-    return [first, *((of_other_bits(pairs[-k][1]), of_other_bits(pairs[-k][0])) for k in range(1, len(pairs)))]
+    first = tuple(of_opposite(*both) for both in zip(parts[0], reversed(parts[0]), strict=True))
+    return [first, *(tuple(map(of_other_bits, reversed(parts[-k]))) for k in range(1, len(parts)))]
 
 
 def _spectrum(lanes: Lanes, z: Number, mirrored: Number, root: Number, side: int) -> Number:

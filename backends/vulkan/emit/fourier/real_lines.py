@@ -9,7 +9,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import lanes_of
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
-from lavax.backends.vulkan.emit.fourier.real_lanes import emit_spectrum_by_lanes
+from lavax.backends.vulkan.emit.fourier.real_lanes import emit_join_by_lanes, emit_spectrum_by_lanes
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -49,10 +49,13 @@ def _write_spectrum(step: _Step) -> None:
 
 def emit_join(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a first step of the inverse."""
-    routine = open_routine(kernel, profile, lifted)
-    lines, places, _ = routine.operands[0].shape
-    rest = routine.node.attrs["rest"]
+    (node,) = kernel.graph.outputs
+    (lines, places, _), rest = node.operands[0].shape, node.attrs["rest"]
     points = (places - 1) // rest
+    lanes = lanes_of(points, 1, 1, profile) if rest == 1 else 0
+    if lanes:
+        return emit_join_by_lanes(kernel, profile, lifted, lanes)
+    routine = open_routine(kernel, profile, lifted)
     count = lines * _columns(rest)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         _write_joined(_Step(routine, points, rest, number, 1))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed, vector_type
+from lavax.backends.vulkan.emit.fourier.numbers import beneath_reshapes
 from lavax.backends.vulkan.emit.fourier.roots import multiples, multiples_from, unit_root
 from lavax.backends.vulkan.emit.fourier.shape import WorkgroupShape, number_bytes
 from lavax.backends.vulkan.glsl.bounds import inside
@@ -19,7 +20,7 @@ from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import INPUT, Node
+from lavax.ir.graph import INPUT
 from lavax.passes.kernels.index import Index, linear, quotient, remainder, unflatten
 from lavax.passes.kernels.kernel import Kernel
 
@@ -42,13 +43,6 @@ def emit_by_workgroups(kernel: Kernel, profile: DeviceProfile, lifted: bool, sha
     return Launch(assemble(text), tuple(body.parameters.words), grid(groups))
 
 
-def _beneath_reshapes(value: Node) -> Node:
-    """The value whose elements are the same, in the same order."""
-    while value.op == "reshape":
-        (value,) = value.operands
-    return value
-
-
 @dataclass(frozen=True)
 class _Share:
     """What an invocation works at: its number among those of a line, and the line's numbers."""
@@ -65,7 +59,7 @@ class _Step:
     def __init__(self, routine: RoutineShader, shape: WorkgroupShape) -> None:
         self.routine, self.shape = routine, shape
         self.body, self.node, self.operand = routine.body, routine.node, routine.operands[0]
-        self.stored = _beneath_reshapes(self.operand)
+        self.stored = beneath_reshapes(self.operand)
         self.lines, self.points, self.rest, self.behind, _ = self.operand.shape
         self.registers = Registers(self.body, self.node.dtype, 1, 1 if self.node.attrs["reverse"] else -1)
         self.number = vector_type(self.node.dtype, 2)

@@ -18,10 +18,10 @@ _NARROW = replace(CPU_DRIVER, subgroup_size=4, min_subgroup_size=4, max_subgroup
 
 
 def test_lanes_share_lines_along_memory_and_pairs_across() -> None:
-    assert [lanes_of(n, 1, 1, CPU_DRIVER) for n in (32, 72, 144, 256, 1024, 1152, 2048, 37 * 16)] == [
-        0, 2, 4, 8, 8, 0, 0, 0,
+    assert [lanes_of(n, 1, 1, CPU_DRIVER) for n in (32, 72, 144, 256, 1000, 1024, 1152, 2048, 37 * 16)] == [
+        0, 2, 4, 8, 8, 8, 0, 0, 0,
     ]  # fmt: skip
-    assert [lanes_of(n, 32, 1, CPU_DRIVER) for n in (32, 50, 64, 128, 256)] == [0, 0, 4, 8, 0]
+    assert [lanes_of(n, 32, 1, CPU_DRIVER) for n in (32, 50, 64, 128, 256)] == [0, 2, 4, 8, 0]
     assert lanes_of(50, 1, 20, CPU_DRIVER) == 2 and lanes_of(64, 5, 5, CPU_DRIVER) == 0
     assert lanes_of(1024, 1, 1, _NARROW) == 0 and lanes_of(512, 1, 1, _NARROW) == 4
     assert not lanes_of(256, 1, 1, GENERIC_GPU)
@@ -29,11 +29,14 @@ def test_lanes_share_lines_along_memory_and_pairs_across() -> None:
 
 
 def test_steps_with_lanes() -> None:
-    expected = {64: [64], 1024: [1024], 1000: [20, 50], 4096: [128, 32], 16384: [128, 128], 36: [36], 360: [20, 18]}
+    expected = {
+        64: [64], 1024: [1024], 1000: [1000], 2000: [100, 20], 5000: [100, 50], 4096: [128, 32], 16384: [128, 128],
+        36: [36], 360: [360], 750: [30, 25], 1008: [36, 28],
+    }  # fmt: skip
     assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in expected} == expected
     assert list(steps_of(1024, True, float32, CPU_DRIVER)) == [32, 32]
-    assert list(mirrored_steps_of(1024, False, float32, CPU_DRIVER)) == [1024]
-    assert list(mirrored_steps_of(1024, True, float32, CPU_DRIVER)) == [32, 32]
+    assert list(mirrored_steps_of(1024, False, CPU_DRIVER)) == [1024]
+    assert list(mirrored_steps_of(1024, True, CPU_DRIVER)) == [32, 32]
 
 
 def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:
@@ -48,11 +51,13 @@ def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:
     assert "barrier" not in main and "shared" not in main
 
 
-# Two, four and eight lanes along memory; then pairs of lines across, and such as have an odd width behind.
+# Two, four and eight lanes along memory, of pairs and of single numbers, odd and even ones; then pairs of lines
+# across, and such as have an odd width behind.
 @pytest.mark.parametrize(
     ("shape", "axis"),
     [
         *(((3, 72), 1), ((3, 144), 1), ((5, 256), 1), ((2, 1024), 1)),
+        *(((3, 90), 1), ((3, 100), 1), ((5, 264), 1), ((2, 720), 1)),
         *(((2, 50, 20), 1), ((3, 64, 6), 1), ((2, 3072, 5), 1), ((96, 2), 0)),
     ],
 )
@@ -66,7 +71,7 @@ def test_the_forms(shape: tuple[int, ...], axis: int, inverse: bool) -> None:
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("length", [2000, 2048, 8192, 16384])
+@pytest.mark.parametrize("length", [2000, 2048, 5000, 8192, 16384])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_two_steps(length: int, inverse: bool) -> None:
     z = (RANDOM.normal(size=(3, length)) + 1j * RANDOM.normal(size=(3, length))).astype(np.complex64)

@@ -6,10 +6,9 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS, mirrored_steps_of
+from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS, lanes_of, mirrored_steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
-from lavax.ir.types import float32
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.target.target import Target, Transforms
@@ -32,10 +31,11 @@ def _operations(function: str, shape: tuple[int, ...], dtype: str, transforms: T
 
 
 def test_steps_of_each_device() -> None:
-    cpu = Transforms(mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, CPU_DRIVER))
+    cpu = Transforms(mirrored_steps=lambda points, inverse: mirrored_steps_of(points, inverse, CPU_DRIVER))
     assert _operations("rfft", (4, 8192), "float32", cpu) == ["fourier_step", "fourier_spectrum"]
     assert _operations("rfft", (4, 2048), "float32", cpu) == ["fourier_spectrum"]
-    assert _operations("irfft", (4, 65), "complex64", cpu) == ["fourier_join", "fourier_step"]
+    assert _operations("irfft", (4, 1025), "complex64", cpu) == ["fourier_join", "fourier_step"]
+    assert _operations("irfft", (4, 65), "complex64", cpu) == ["fourier_join"]
     assert _operations("rfft", (4, 8192), "float32", Transforms()) == ["fourier_step"]
     assert _operations("irfft", (4, 65), "complex64", Transforms()) == ["fourier_step"]
 
@@ -49,14 +49,17 @@ def test_the_last_step_of_an_inverse_writes_the_result() -> None:
 
 def test_two_columns_have_few_points() -> None:
     for points in (1, 6, 31, 64, 500, 4096, 31**2, 3**8):
-        steps = mirrored_steps_of(points, True, float32, CPU_DRIVER)
-        assert np.prod(steps) == points and steps[-1] <= REGISTER_LIMITS.together
-    assert mirrored_steps_of(64, False, float32, GENERIC_GPU) == ()
+        steps = mirrored_steps_of(points, True, CPU_DRIVER)
+        by_lanes = steps == (points,) and lanes_of(points, 1, 1, CPU_DRIVER) > 0
+        assert np.prod(steps) == points and (by_lanes or steps[-1] <= REGISTER_LIMITS.together)
+    assert mirrored_steps_of(64, False, GENERIC_GPU) == ()
+    inverse = {64: [64], 500: [25, 20], 512: [512], 720: [36, 20], 1000: [50, 20], 2187: [81, 27]}
+    assert {points: list(mirrored_steps_of(points, True, CPU_DRIVER)) for points in inverse} == inverse
 
 
 # Whole in one step, of an even and an odd number of pairs; in two and three, with an even and an odd number of columns;
 # by products; by a convolution; in one step by lanes.
-_BY_LANES = [128, 144, 160, 256, 2048]
+_BY_LANES = [128, 144, 160, 180, 200, 256, 528, 2048]
 
 
 @pytest.mark.parametrize("length", [*_BY_LANES, 2, 4, 6, 50, 62, 64, 90, 210, 1000, 4096, 2 * 37, 2 * 131, 2 * 33**3])

@@ -59,7 +59,7 @@ FOUR_POINTS = """
 """
 
 
-def test_lines_of_odd_length_are_written_in_pairs_of_words() -> None:
+def test_lines_of_odd_length_are_read_and_written_in_pairs_of_words() -> None:
     graph = """
         graph (x: f32[1024,3,1,1,2]) {
           %0 = fourier_step(x) reverse=false : f32[1024,3,2]
@@ -69,11 +69,11 @@ def test_lines_of_odd_length_are_written_in_pairs_of_words() -> None:
     dispatch = dispatch_of(graph, CPU_DRIVER)
     stores = [line.strip() for line in main_of(dispatch).splitlines() if "data[" in line]
     assert stores == [
-        "pairs1.data[2 * w1 + (i * 3)] = floatBitsToUint(vec2(v11, v12));",
-        "pairs1.data[2 * w1 + (i * 3 + 1)] = floatBitsToUint(vec2(v19, v20));",
-        "pairs1.data[2 * w1 + (i * 3 + 2)] = floatBitsToUint(vec2(v21, v22));",
+        "pairs1.data[2 * w1 + (i * 3)] = floatBitsToUint(vec2(v8, v9));",
+        "pairs1.data[2 * w1 + (i * 3 + 1)] = floatBitsToUint(vec2(v16, v17));",
+        "pairs1.data[2 * w1 + (i * 3 + 2)] = floatBitsToUint(vec2(v18, v19));",
     ]
-    assert dispatch.shader.bindings == (("elements", 0), ("pairs", 1))
+    assert dispatch.shader.bindings == (("couples", 0), ("pairs", 1))
 
 
 def test_a_step_among_several() -> None:
