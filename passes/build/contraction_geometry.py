@@ -16,17 +16,17 @@ from lavax.passes.kernels.reads import READS, Coordinates
 
 
 @dataclass(frozen=True)
-class ReorderedCopies:
-    """When copying an operand into another order pays.
+class Copies:
+    """When a copy of an operand that is easier to read pays."""
 
-    Chosen by `python -m benchmarks comparison --only convolution --only convnet-step`.
-    """
-
-    reads: int = 1 << 9  # of each element, at least
-    products: int = 1 << 28  # in all, at least
+    reads: int  # of each element, at least
+    products: int  # in all, at least
 
 
-_REORDERED_COPIES = ReorderedCopies()
+# In another order. Chosen by `python -m benchmarks models` (U-Net, ResNet-50).
+_REORDERED = Copies(reads=1 << 7, products=1 << 24)
+# Of several arrays end to end. Chosen by `python -m benchmarks models` (GPT-2).
+_JOINED = Copies(reads=1 << 9, products=1 << 28)
 # The most nodes between an operand and memory that a search visits.
 _SEARCH_DEPTH = 32
 # Movement whose index expressions are linear.
@@ -116,17 +116,21 @@ def neighbours_of(dot: Node, side: int) -> Neighbours:
     return Neighbours(along_sum > 0 and along_sum >= along_free, along_free > 0 and along_free >= along_sum)
 
 
-def is_copied(dot: Node, side: int) -> bool:
-    """Whether an operand is read so often that a copy that is easier to read pays."""
+def pays_in_one_array(dot: Node, side: int) -> bool:
+    """Whether an operand that is several arrays end to end is read so often that it is best copied to one."""
+    return _pays(dot, side, _JOINED)
+
+
+def _pays(dot: Node, side: int, copies: Copies) -> bool:
     operand, sizes = dot.operands[side], sizes_of(dot)
     reads = sizes.n if side == 0 else sizes.m
-    return reads >= _REORDERED_COPIES.reads and operand.type.size * reads >= _REORDERED_COPIES.products
+    return reads >= copies.reads and operand.type.size * reads >= copies.products
 
 
 def lies_scattered(dot: Node, side: int) -> bool:
     """Whether an operand is a reordered array whose neighbours in memory are not adjacent in the contraction, and is
     read so often that a copy pays."""
-    order = _order(dot.operands[side]) if is_copied(dot, side) else None
+    order = _order(dot.operands[side]) if _pays(dot, side, _REORDERED) else None
     if order is None:
         return False
     known = (sizes_of(dot), dot.attrs["batch"][side], dot.attrs["contract"][side], side, order)

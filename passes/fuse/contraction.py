@@ -5,7 +5,7 @@ from __future__ import annotations
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import DTYPES
-from lavax.passes.build.contraction_geometry import is_copied, is_strided, lies_scattered
+from lavax.passes.build.contraction_geometry import is_strided, lies_scattered, pays_in_one_array
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft, flat_draft
@@ -41,7 +41,7 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
             fusion.store(operand, Reason.PROLOGUE)
         elif fusion.target.products.stages_operands and lies_scattered(node, side):
             fusion.store(operand, Reason.SCATTERED)
-        elif fusion.target.products.stages_operands and is_copied(node, side) and _is_joined(fusion, operand):
+        elif fusion.target.products.stages_operands and pays_in_one_array(node, side) and _is_joined(fusion, operand):
             fusion.store_within(before_repetition(fusion, operand), operand, Reason.JOINED)
     scattered = scattered_operands(node, fusion.cone, fusion.bases_of, fusion.target.products)
     if scattered is not None:

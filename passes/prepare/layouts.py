@@ -8,29 +8,15 @@ transpositions vanish in the next convolution, which names other axes of its ope
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType
-from lavax.passes.build.builder import (
-    broadcast,
-    build,
-    dot,
-    free_axes_of,
-    located,
-    precision_of,
-    set_location,
-    transposed,
-)
-from lavax.passes.build.matching import other_axes
+from lavax.passes.build.builder import build, dot, free_axes_of, located, precision_of, set_location, transposed
+from lavax.passes.build.matching import is_unit_reshape
 from lavax.passes.numerics.rounding import rounds_operands
-from lavax.passes.simplify import folding
-from lavax.passes.simplify.movement import transpose_of_broadcast, transpose_of_iota
-from lavax.passes.simplify.reduction import before_transpose
-from lavax.passes.simplify.rewriting import RewriteRule
+from lavax.passes.prepare.moved_values import RULES, Moved, by_axes
 from lavax.passes.simplify.window import conv_of_transpose
+from lavax.passes.target.target import Target
 
 Axes = tuple[int, ...]
 
@@ -38,40 +24,16 @@ Axes = tuple[int, ...]
 _REPEATED = 8
 
 
-@dataclass(frozen=True)
-class Moved:
-    """A value as the transposition of what is computed: axis i of the value is axis `axes[i]` of `x`."""
-
-    x: Node
-    axes: Axes
-
-    @property
-    def back(self) -> Axes:
-        """For each axis of `x`, that of the value."""
-        return tuple(sorted(range(len(self.axes)), key=self.axes.__getitem__))
-
-    def plain(self) -> Node:
-        return transposed(self.x, self.axes)
-
-
-# Transpositions of what has no order of its own.
-_TRANSPOSED: dict[str, RewriteRule] = {
-    "constant": folding.movement,
-    "iota": transpose_of_iota,
-    "broadcast": transpose_of_broadcast,
-}
-# rule(node, its operand as a moved value): the node as one.
-MovementRule = Callable[[Node, Moved], Moved]
-
-
-def with_layouts_of_convolutions(graph: Graph) -> Graph:
+def with_layouts_of_convolutions(graph: Graph, target: Target) -> Graph:
     """The graph in which transpositions of convolutions come after what can be computed before them.
 
     If that transposes no fewer bytes, because little of what follows is indifferent to the order, the graph stays.
+    Groups of channels are moved for devices that stage operands; on others, whose invocations go along memory, sums
+    over groups in this order take longer than the transpositions.
     """
     if not any(node.op == "conv" for node in graph.nodes):
         return graph
-    layouts = _Layouts(graph)
+    layouts = _Layouts(graph, moves_groups=target.products.stages_operands)
     with located():
         for node in graph.nodes:
             set_location(node.location)
@@ -87,8 +49,9 @@ def _transposed_bytes(graph: Graph) -> int:
 class _Layouts:
     """The values of the new graph, by those of the old one: as they are, or moved."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, moves_groups: bool) -> None:
         inputs = graph.inputs
+        self._moves_groups = moves_groups
         self._spread = _products_of_windows(graph)
         self._plain: dict[Node, Node] = {node: node for node in inputs}
         self._moved: dict[Node, Moved] = {}
@@ -106,16 +69,17 @@ class _Layouts:
         moved = self._as_moved(node)
         if moved is None:
             self._keep(node, self._unmoved(node))
-        elif moved.axes == tuple(range(len(moved.axes))):
-            self._keep(node, moved.x)
-            self._written.add(moved.x)
+        elif moved.order == tuple(range(moved.x.type.rank)):
+            found = moved.plain()
+            self._keep(node, found)
+            self._written |= {found, moved.x}
         else:
             self._moved[node] = moved
             self._written.add(moved.x)
 
     def _keep(self, node: Node, found: Node) -> None:
         self._plain[node] = found
-        if found.op == "conv":
+        if found.op == "conv" or (is_unit_reshape(found) and found.operands[0] in self._written):
             self._written.add(found)
         elif OPERATIONS[found.op].family == "elementwise":
             large = [operand for operand in found.operands if not _is_cheap_to_move(operand)]
@@ -143,10 +107,12 @@ class _Layouts:
                 moved = self._moved[first]
                 return Moved(moved.x, tuple(moved.axes[axis] for axis in node.attrs["axes"]))
             found = self.plain(first)
-            return Moved(found, node.attrs["axes"]) if found in self._written else None
+            return by_axes(found, node.attrs["axes"]) if found in self._written else None
         if node.op == "concatenate":
             return self._concatenated(node)
-        rule = _RULES.get(node.op)
+        if node.op == "reshape" and not self._moves_groups:
+            return None
+        rule = RULES.get(node.op)
         return rule(node, self._moved[first]) if rule is not None and first in self._moved else None
 
     def _elementwise(self, node: Node) -> Moved | None:
@@ -160,7 +126,7 @@ class _Layouts:
         if len(moved) < max(len(others), 1) or any(self.plain(other) in self._given for other in others):
             return None
         like = moved[0]
-        if any(each.axes != like.axes for each in moved):
+        if not all(each.is_alike(like) for each in moved):
             return None
         operands = [self._in_order_of(operand, like) for operand in node.operands]
         return Moved(build(node.op, *operands, type=TensorType(like.x.shape, node.dtype), **node.attrs), like.axes)
@@ -168,18 +134,17 @@ class _Layouts:
     def _in_order_of(self, node: Node, like: Moved) -> Node:
         if node in self._moved:
             return self._moved[node].x
-        turned = transposed(self.plain(node), like.back)
-        rule = _TRANSPOSED.get(turned.operands[0].op)
-        return (rule and rule(turned)) or turned
+        return like.in_this_order(self.plain(node))
 
     def _concatenated(self, node: Node) -> Moved | None:
         if not all(operand in self._moved for operand in node.operands):
             return None
         moved = [self._moved[operand] for operand in node.operands]
-        axes = moved[0].axes
-        if any(each.axes != axes for each in moved):
+        axes, group = moved[0].axes, moved[0].axes[node.attrs["axis"]]
+        others = {(*each.x.shape[: group[0]], *each.x.shape[group[0] + 1 :]) for each in moved}
+        if any(each.axes != axes for each in moved) or len(group) > 1 or len(others) > 1:
             return None
-        return Moved(build("concatenate", *(each.x for each in moved), axis=axes[node.attrs["axis"]]), axes)
+        return Moved(build("concatenate", *(each.x for each in moved), axis=group[0]), axes)
 
 
 def _products_of_windows(graph: Graph) -> dict[Node, Axes]:
@@ -202,7 +167,7 @@ def _elements_first(product: Node, elements: Axes) -> Moved:
     """The product with the elements of a window before what else is free in the right operand, such as channels, if
     that is rounded, and so stored in any order."""
     if not rounds_operands(product):
-        return Moved(product, tuple(range(product.type.rank)))
+        return by_axes(product, range(product.type.rank))
     left, right = product.operands
     batch, summed = product.attrs["batch"], product.attrs["contract"]
     free = free_axes_of(product)[1]
@@ -212,60 +177,12 @@ def _elements_first(product: Node, elements: Axes) -> Moved:
     batches, pairs = ((axes[0], tuple(map(order.index, axes[1]))) for axes in (batch, summed))
     turned = dot(left, transposed(right, order), pairs, batches, **precision_of(product))
     axes = [*range(start), *(start + places.index(axis) for axis in range(start, product.type.rank))]
-    return Moved(turned, tuple(axes))
+    return by_axes(turned, axes)
 
 
 def _is_cheap_to_move(node: Node) -> bool:
+    while node.op == "cast":
+        (node,) = node.operands
     if node.op == "broadcast":
         return node.operands[0].type.size * _REPEATED <= node.type.size
-    return node.op in _TRANSPOSED
-
-
-def _reduced(node: Node, moved: Moved) -> Moved:
-    return Moved(*before_transpose(node, moved.x, moved.axes))
-
-
-def _along_each(*names: str) -> MovementRule:
-    """The rule of an operation whose attributes have a number for each axis."""
-
-    def moved_before(node: Node, moved: Moved) -> Moved:
-        attrs = dict(node.attrs)
-        for name in names:
-            attrs[name] = tuple(node.attrs[name][axis] for axis in moved.back)
-        return Moved(build(node.op, moved.x, **attrs), moved.axes)
-
-    return moved_before
-
-
-def _flipped(node: Node, moved: Moved) -> Moved:
-    axes = tuple(sorted(moved.axes[axis] for axis in node.attrs["axes"]))
-    return Moved(build("flip", moved.x, axes=axes), moved.axes)
-
-
-def _repeated(node: Node, moved: Moved) -> Moved:
-    """Axes along which the value is repeated come last."""
-    places, rank = node.attrs["axes"], moved.x.type.rank
-    added = other_axes(node.type.rank, places)
-    own = {place: moved.axes[axis] for axis, place in enumerate(places)}
-    own |= {axis: rank + number for number, axis in enumerate(added)}
-    shape = (*moved.x.shape, *(node.shape[axis] for axis in added))
-    return Moved(broadcast(moved.x, shape, range(rank)), tuple(own[axis] for axis in range(node.type.rank)))
-
-
-def _sheared(node: Node, moved: Moved) -> Moved:
-    attrs = dict(node.attrs)
-    for name in ("axes", "along"):
-        attrs[name] = tuple(moved.axes[axis] for axis in node.attrs[name])
-    shape = tuple(node.shape[axis] for axis in moved.back)
-    return Moved(build(node.op, moved.x, type=TensorType(shape, node.dtype), **attrs), moved.axes)
-
-
-_RULES: dict[str, MovementRule] = {
-    **dict.fromkeys(("sum", "prod", "max", "min"), _reduced),
-    "pad": _along_each("low", "high", "interior"),
-    "slice": _along_each("start", "limit", "stride"),
-    "flip": _flipped,
-    "broadcast": _repeated,
-    "shear": _sheared,
-    "unshear": _sheared,
-}
+    return node.op in ("constant", "iota")

@@ -57,7 +57,7 @@ PASSES = (
     Pass("results", with_rounded_results, "attention writes 16 bits where its result is cast to them"),
     Pass("shapes", _anywhere(with_read_shapes), "attention gives its result in the shape that is read"),
     Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
-    Pass("layouts", _anywhere(with_layouts_of_convolutions), "what follows a convolution has its channels last, too"),
+    Pass("layouts", with_layouts_of_convolutions, "what follows a convolution has its channels last, too"),
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
     Pass("windows", with_windows_in_vectors, "operands of convolutions lie so that windows are loaded as vectors"),
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),

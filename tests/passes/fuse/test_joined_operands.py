@@ -11,7 +11,7 @@ import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.ir import Graph, interpret
 from lavax.passes.build import contraction_geometry
-from lavax.passes.build.contraction_geometry import ReorderedCopies
+from lavax.passes.build.contraction_geometry import Copies
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
@@ -25,7 +25,7 @@ STAGING = Target(Products(stages_operands=True))
 
 
 def kernels_of(graph: Graph, target: Target, reads: int) -> KernelProgram:
-    with patch.object(contraction_geometry, "_REORDERED_COPIES", ReorderedCopies(reads, products=1)):
+    with patch.object(contraction_geometry, "_JOINED", Copies(reads, products=1)):
         program = schedule(prepare(graph, target), target=target)
     check_program(program)
     return program

@@ -176,8 +176,8 @@ def _two_layers(first: Any, second: Any, x: Any) -> Any:
 def test_staged_convolutions_keep_channels_last_and_copy_kernels_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where both operands are staged: what lies between layers has its channels side by side, what the gradient needs
     of it is stored once and not as truth values, and the kernels that neighbours in memory are none of are copied."""
-    when = contraction_geometry.ReorderedCopies(reads=64, products=1)
-    monkeypatch.setattr(contraction_geometry, "_REORDERED_COPIES", when)
+    when = contraction_geometry.Copies(reads=64, products=1)
+    monkeypatch.setattr(contraction_geometry, "_REORDERED", when)
     arguments = f32(8, 3, 3, 3), f32(12, 8, 3, 3), f32(2, 3, 6, 8)
     target = Target(Products(stages_operands=True))
     graph = simplify(lx.trace(lx.grad(_two_layers, (0, 1)))(*arguments))

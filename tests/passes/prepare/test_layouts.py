@@ -15,7 +15,9 @@ from lavax.ir import Graph, interpret, parse
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.prepare.layouts import with_layouts_of_convolutions
 from lavax.passes.simplify import simplify
+from lavax.passes.target.target import ANY_DEVICE, Products, Target
 
+STAGING = Target(products=Products(stages_operands=True))
 IMAGES = (2, 3, 10, 12)
 WEIGHTS = ((6, 3, 3, 3), (6, 6, 3, 3), (6,), (6,))
 
@@ -47,8 +49,8 @@ def transposed_activations(graph: Graph) -> list[tuple[int, ...]]:
     return [node.shape for node in graph.nodes if node.op == "transpose" and node.type.rank >= 4]
 
 
-def check_values(graph: Graph) -> Graph:
-    found = with_layouts_of_convolutions(graph)
+def check_values(graph: Graph, target: Target = STAGING) -> Graph:
+    found = with_layouts_of_convolutions(graph, target)
     arrays = [normal(*node.shape, seed=n).astype(np.float64) for n, node in enumerate(graph.inputs)]
     for got, want in zip(interpret(found, *arrays), interpret(graph, *arrays), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
@@ -105,9 +107,10 @@ def test_values_and_gradients_stay(name: str) -> None:
         found = function(*arguments)
         return lnp.sum(lnp.sin(found) * found)
 
-    moved = check_values(optimized(function, IMAGES, *WEIGHTS))
-    assert Counter(transposed_activations(moved)).total() <= 2
-    check_values(optimized(lx.grad(loss, argnums=(0, 1, 2, 3, 4)), IMAGES, *WEIGHTS))
+    for target in (ANY_DEVICE, STAGING):
+        moved = check_values(optimized(function, IMAGES, *WEIGHTS), target)
+        assert Counter(transposed_activations(moved)).total() <= 2
+        check_values(optimized(lx.grad(loss, argnums=(0, 1, 2, 3, 4)), IMAGES, *WEIGHTS), target)
 
 
 @pytest.mark.parametrize("name", ["mean over pixels", "pad", "slice", "flip", "concatenate"])
@@ -118,7 +121,8 @@ def test_a_network_with_batch_norms_transposes_nothing(name: str) -> None:
 
     graph = optimized(network, IMAGES, *WEIGHTS)
     assert len(transposed_activations(graph)) >= 2
-    assert not transposed_activations(with_layouts_of_convolutions(graph))
+    for target in (ANY_DEVICE, STAGING):
+        assert not transposed_activations(with_layouts_of_convolutions(graph, target))
 
 
 def test_windows_are_moved() -> None:
@@ -165,9 +169,10 @@ def test_a_graph_in_which_that_saves_nothing_stays() -> None:
         return found - found.mean((2, 3, 4), keepdims=True)
 
     graph = optimized(groups, IMAGES, WEIGHTS[0])
-    assert with_layouts_of_convolutions(graph) is graph
+    for target in (ANY_DEVICE, STAGING):
+        assert with_layouts_of_convolutions(graph, target) is graph
     without = optimized(lambda x: lnp.tanh(lnp.transpose(x)) + 1, (3, 4))
-    assert with_layouts_of_convolutions(without) is without
+    assert with_layouts_of_convolutions(without, STAGING) is without
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -183,3 +188,54 @@ def test_the_derivative_of_a_strided_convolution_stays_in_the_order_that_its_pro
     assert spread and all(node.attrs["axes"] == (1, 2) for node in spread)
     elements = (3, 4) if precision == "bfloat16" else (4, 5)
     assert all(node.attrs["along"] == elements for node in spread)
+
+
+def group_norm(x: Any) -> Any:
+    return nn.silu(nn.group_norm(x, 3))
+
+
+def upsampled(x: Any) -> Any:
+    return lnp.repeat(lnp.repeat(x, 2, 2), 2, 3)
+
+
+GROUPS: dict[str, tuple[Any, int]] = {
+    "a group norm": (group_norm, 0),
+    "an instance norm": (lambda x: nn.instance_norm(x), 0),
+    "two norms of other groups": (lambda x: nn.group_norm(group_norm(x), 2), 0),
+    "pixels beside each other repeated": (upsampled, 0),
+    "halves of channels": (lambda x: x[:, :3] * nn.sigmoid(x[:, 3:]), 0),
+    "one axis of pixels and channels": (lambda x: lnp.cumsum(x.reshape(2, -1), 1).reshape(x.shape), 2),
+    "uneven parts": (lambda x: lnp.tanh(x.reshape(2, 4, 180)).reshape(x.shape), 2),
+    "a shuffle of channels": (lambda x: x.reshape(2, 2, 3, 10, 12).swapaxes(1, 2).reshape(x.shape), 1),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_of_channels_are_moved(name: str) -> None:
+    """Axes of the value that are parts of the convolution's axes, or several of them."""
+    function, transpositions = GROUPS[name]
+
+    def network(x: Any, first: Any, second: Any) -> Any:
+        found = function(conv(x, first))
+        return lnp.mean(conv(found, second[:, : found.shape[1]]), (2, 3))
+
+    def loss(*given: Any) -> Any:
+        return 3 * lnp.sum(lnp.sin(network(*given)))
+
+    shapes = IMAGES, *WEIGHTS[:2]
+    moved = check_values(optimized(network, *shapes))
+    assert len(transposed_activations(moved)) <= transpositions
+    check_values(optimized(lx.grad(loss, argnums=(0, 1, 2)), *shapes))
+
+
+def test_sequences_of_one_batch_are_moved() -> None:
+    """The batch of one is gone before the transposition, and comes back after it."""
+
+    def network(x: Any, first: Any, second: Any) -> Any:
+        found = nn.gelu(lax.conv_general_dilated(x, first, (1,), "SAME"))
+        return lnp.swapaxes(nn.gelu(lax.conv_general_dilated(found, second, (2,), "SAME")), 1, 2)
+
+    graph = optimized(network, (1, 5, 30), (6, 5, 3), (8, 6, 3))
+    assert any(node.op == "transpose" and node.type.size >= 30 * 6 for node in graph.nodes)
+    moved = check_values(graph)
+    assert not any(node.op == "transpose" and node.type.size >= 15 * 8 for node in moved.nodes)

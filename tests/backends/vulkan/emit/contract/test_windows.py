@@ -85,8 +85,8 @@ STAGED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 @pytest.mark.parametrize("name", STAGED)
 def test_value_and_gradients_with_the_schedules_of_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are copied into order however few they are."""
-    when = contraction_geometry.ReorderedCopies(reads=64, products=1)
-    monkeypatch.setattr(contraction_geometry, "_REORDERED_COPIES", when)
+    when = contraction_geometry.Copies(reads=64, products=1)
+    monkeypatch.setattr(contraction_geometry, "_REORDERED", when)
     _check_value_and_gradients(*STAGED[name], device=backend_with(kind="gpu"))
 
 
