@@ -92,6 +92,18 @@ def test_qr_of_dependent_columns_and_of_zeros() -> None:
         np.testing.assert_allclose(q @ r, matrix, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [2, 9])
+@pytest.mark.parametrize("scale", [1.0, 1e10, 1e-10])
+def test_qr_of_what_is_nearly_triangular(size: int, scale: float) -> None:
+    """Squares of what is below the diagonal are hardly numbers, or none; the factors belong together."""
+    for exponent in (-8, -14, -16, -20, -22.5, -22.9, -23.5, -27):
+        matrix = np.triu(with_condition((size, size), 10)) + np.eye(size)
+        matrix = ((matrix + np.tril(np.ones((size, size)), -1) * 10.0**exponent) * scale).astype(np.float32)
+        q, r = map(exact, lnp.linalg.qr(matrix))
+        assert_orthonormal_columns(q)
+        np.testing.assert_allclose(q @ r / scale, exact(matrix) / scale, rtol=0, atol=2e-6)
+
+
 def test_qr_does_not_overflow() -> None:
     matrix = with_condition((6, 4), 10) * np.float32(1e30)
     q, r = map(exact, lnp.linalg.qr(matrix))

@@ -1,17 +1,21 @@
 """Householder's reflections, and their product; each invocation owns columns (Golub and Van Loan, 5.2).
 
 Signs are LAPACK's: a column that is zero below the diagonal is left as it is, any other gets a diagonal of the sign
-opposite to what was there.
+opposite to what was there. A column is zero there as well if the squares of what it has would not be normal numbers,
+which some devices take for zero: a vector is a reflection in all that is computed of it, or in nothing.
 """
 
 from __future__ import annotations
 
 from re import sub
 
+import numpy as np
+
 from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
-from lavax.backends.vulkan.glsl.expressions import type_name
+from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.types import DType
 from lavax.passes.kernels.kernel import Kernel
 
 # Vectors are stored below the diagonal, each with a one on it that is not stored; `kept` is the number of columns of
@@ -27,7 +31,9 @@ _REFLECT_ONE = """
         below += part * part;
     }
     below = total(below);
-    if (below != 0.0) {
+    if (below <= LEAST) {
+        for (int r = k + 1 + lane; r < rows; r += LOCAL) x.data[r * kept + k] = 0.0;
+    } else {
         real alpha = x.data[k * kept + k];
         real part = alpha / highest;
         real beta = highest * sqrt(part * part + below) * (alpha < 0.0 ? 1.0 : -1.0);
@@ -210,7 +216,13 @@ def _pairs(share: str, columns: str) -> str:
 def _write_reflections(routine: MatrixRoutine, by_panels: bool) -> None:
     text = _REFLECT_BY_PANELS if by_panels else _REFLECT
     text = text.replace("PRODUCTS", _PRODUCTS).replace("EACH_PAIR", _pairs(_REFLECTED_SHARE, "columns"))
-    routine.write(text.replace("REFLECT_ONE", _REFLECT_ONE.strip()))
+    one = _REFLECT_ONE.replace("LEAST", literal(_least_square(routine.dtype), routine.dtype))
+    routine.write(text.replace("REFLECT_ONE", one.strip()))
+
+
+def _least_square(dtype: DType) -> float:
+    """Squares above this, of numbers of at most 1, are normal numbers also when a vector's length divides them."""
+    return float(np.finfo(dtype.numpy).tiny) * 2.0**26
 
 
 def _write_product(routine: MatrixRoutine, by_panels: bool) -> None:
