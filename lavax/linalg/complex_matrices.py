@@ -72,12 +72,6 @@ def from_interleaved(value: Value) -> Value:
     return bind("complex", *halves)
 
 
-def with_positive_diagonal(q: Value, r: Value) -> tuple[Value, Value]:
-    """The same product Q·R, with the sign of each row of R changed so that its diagonal is not negative."""
-    signs = where(greater_equal(diagonal(r, 0, -2, -1), 0), 1.0, -1.0)
-    return multiply(q, expand_dims(signs, -2)), multiply(r, expand_dims(signs, -1))
-
-
 def eliminated(value: Value) -> tuple[Value, Value, Value]:
     """L and U packed into c[..., m, n], m ≥ n, the order [..., m] of its rows in L·U, and the parity [..., 1] of that.
 
@@ -233,19 +227,3 @@ def complete_singular_values(value: Value) -> tuple[Value, ...]:
     rows, columns = value.shape[-2:]
     shapes = [(rows, rows), (min(rows, columns),), (columns, columns)]
     return on_host(np.linalg.svd, shapes, value, real=(False, True, False))
-
-
-def _complete_qr(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    q, r = np.linalg.qr(matrix, mode="complete")
-    diagonal, phases = np.diagonal(r), np.ones(len(q), complex)
-    lengths = np.abs(diagonal)
-    phases[: len(diagonal)] = np.where(lengths > 0, diagonal / np.where(lengths > 0, lengths, 1), 1)
-    return q * phases, r * phases.conj()[:, None]
-
-
-def complete_factors(value: Value) -> tuple[Value, ...]:
-    """Q c[..., m, m] and R c[..., m, n] with Q·R = value and a diagonal of R that is not negative, by LAPACK on the
-    host; without a derivative.
-    """
-    rows, columns = value.shape[-2:]
-    return on_host(_complete_qr, [(rows, rows), (rows, columns)], value, real=(False, False))

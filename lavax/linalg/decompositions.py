@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 from lavax.linalg.complex_matrices import (
     adjoint,
-    complete_factors,
     complete_singular_values,
     from_interleaved,
     hermitian_eigenvalues,
     in_blocks,
     interleaved,
     singular_values,
-    with_positive_diagonal,
 )
 from lavax.linalg.matrices import Parts, chosen_part, is_empty, matrices, square_matrices, symmetric_part, unit_matrices
+from lavax.linalg.packed_reflections import factors, packed, reflected
 from lavax.numpy._core.operands import ArrayLike, own
 from lavax.numpy.arrays.complex_parts import real
 from lavax.numpy.arrays.creation import zeros
@@ -72,38 +71,42 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Value:
     """Orthonormal columns Q and an upper triangle R with Q·R = a, for matrices [..., m, n].
 
     With k = min(m, n), `mode` "reduced" returns Q [..., m, k] and R [..., k, n]; "complete" Q [..., m, m] and R
-    [..., m, n], which has no gradient if m > n, and which is made on the host for complex matrices; "r" only R of
-    "reduced". Signs are LAPACK's; for complex matrices the diagonal of R is not negative. Gradients assume that the
-    first k columns are independent. Raises ShapeError for fewer than two axes, ValueError for another mode.
+    [..., m, n], which has no gradient if m > n; "r" only R of "reduced"; "raw", as in NumPy, the transposes [..., n, m]
+    of the matrices into which LAPACK packs its reflections and R, and their scalars [..., k], both of which
+    `lax.linalg.householder_product` takes. Signs are LAPACK's. Gradients assume that the first k columns are
+    independent. Raises ShapeError for fewer than two axes, ValueError for another mode.
     """
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ValueError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}")
     value = matrices("qr", a)
+    if mode == "raw":
+        return _packed_qr(value)
+    result = _qr(value, mode == "complete")
+    return result.R if mode == "r" else result
+
+
+def _packed_qr(value: Value) -> QRResult:
+    is_reflected = value.type.dtype.is_complex and not is_empty(value)
+    reflections, scalars = reflected(value) if is_reflected else packed(*_qr(value, False))
+    return QRResult(matrix_transpose(reflections), scalars)
+
+
+def _qr(value: Value, complete: bool) -> QRResult:
     rows, columns = value.shape[-2:]
     if is_empty(value):
-        result = _qr_of_nothing(value, rows if mode == "complete" else 0)
-    elif rows < columns:
+        return _qr_of_nothing(value, rows if complete else 0)
+    if rows < columns:
         first = _qr_tall(value[..., :rows], False)
         rest = adjoint(first.Q) @ value[..., rows:]
-        result = QRResult(first.Q, _beside(first.R, rest))
-    else:
-        result = _qr_tall(value, mode == "complete" and rows > columns)
-    return result.R if mode == "r" else result
+        return QRResult(first.Q, _beside(first.R, rest))
+    return _qr_tall(value, complete and rows > columns)
 
 
 def _qr_tall(value: Value, complete: bool) -> QRResult:
     if value.type.dtype.is_complex:
-        return _complex_qr(value, complete)
+        return QRResult(*factors(value, complete))
     parts = Parts("qr", value, complete=complete)
     return QRResult(parts["q"], parts["r"])
-
-
-def _complex_qr(value: Value, complete: bool) -> QRResult:
-    if complete:
-        return QRResult(*complete_factors(value))
-    parts = Parts("qr", interleaved(value), complete=False)
-    q, r = with_positive_diagonal(parts["q"], parts["r"])
-    return QRResult(from_interleaved(q), from_interleaved(r))
 
 
 def _qr_of_nothing(value: Value, kept: int) -> QRResult:

@@ -13,9 +13,9 @@ import lavax.numpy as lnp
 from lavax.linalg.complex_matrices import adjoint
 from lavax.linalg.host_routines import on_host, scipy_lapack
 from lavax.linalg.matrices import matrices, square_matrices
+from lavax.linalg.packed_reflections import applied
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.tracer.control_flow.fori_loop import fori_loop
 from lavax.tracer.values.value import Value
 
 
@@ -27,23 +27,6 @@ def _reflections(name: str, a: ArrayLike, taus: ArrayLike) -> tuple[Value, Value
     return value, lnp.astype(sizes, value.dtype)
 
 
-def _applied(value: Value, sizes: Value, matrix: Value, from_last: bool, conjugate: bool) -> Value:
-    """H₀·H₁·…·matrix (`from_last`: the last reflection is applied first), or with the others' adjoints."""
-    count, rows = sizes.shape[-1], lnp.arange(value.shape[-2])
-
-    def step(number: Any, held: Value) -> Value:
-        k = count - 1 - number if from_last else number
-        column = lnp.take(value, k, axis=-1)
-        vector = lnp.where(rows > k, column, lnp.where(rows == k, 1, 0))[..., None]
-        size = lnp.take(sizes, k, axis=-1)[..., None, None]
-        along = lnp.matmul(adjoint(vector), held)
-        change: Value = (lnp.conj(size) if conjugate else size) * vector * along
-        return lnp.subtract(held, change)
-
-    found: Value = fori_loop(0, count, step, matrix)
-    return found
-
-
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Value:
     """The first n columns of the product of reflections, [..., m, n]: `a` [..., m, n] has their vectors, `taus`
     [..., k] their scalars.
@@ -52,7 +35,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Value:
     """
     value, sizes = _reflections("householder_product", a, taus)
     start = lnp.broadcast_to(lnp.eye(value.shape[-2], value.shape[-1], dtype=value.dtype), value.shape)
-    return _applied(value, sizes, start, from_last=True, conjugate=False)
+    return applied(value, sizes, start, from_last=True, conjugate=False)
 
 
 def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Value:
@@ -66,8 +49,8 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     if other.shape[-2 if left else -1] != value.shape[-2]:
         raise shape_error(f"ormqr: Q [{value.shape[-2]}, {value.shape[-2]}] of {value.type} does not fit {other.type}")
     if left:
-        return _applied(value, sizes, other, from_last=not transpose, conjugate=transpose)
-    return adjoint(_applied(value, sizes, adjoint(other), from_last=transpose, conjugate=not transpose))
+        return applied(value, sizes, other, from_last=not transpose, conjugate=transpose)
+    return adjoint(applied(value, sizes, adjoint(other), from_last=transpose, conjugate=not transpose))
 
 
 def _lapack(routine: str, prefix: str, *settings: Any) -> Callable[[np.ndarray], Sequence[np.ndarray]]:

@@ -251,8 +251,8 @@ def test_errors(name: str) -> None:
 
 def test_errors_of_settings() -> None:
     square = np.eye(3, dtype=np.float32)
-    with pytest.raises(ValueError, match="qr: mode must be 'reduced', 'complete' or 'r', got 'raw'"):
-        lnp.linalg.qr(square, mode="raw")
+    with pytest.raises(ValueError, match="qr: mode must be 'reduced', 'complete', 'r' or 'raw', got 'full'"):
+        lnp.linalg.qr(square, mode="full")
     with pytest.raises(ValueError, match="eigh: UPLO must be 'L' or 'U', got 'l'"):
         lnp.linalg.eigh(square, "l")
     with pytest.raises(ShapeError, match=r"svd takes matrices: .* f32\[\]"):
@@ -277,3 +277,25 @@ def test_the_mode_of_qr_by_its_place() -> None:
         by_name = lnp.linalg.qr(SAMPLES, mode=mode)
         for one, other in zip(lnp.linalg.qr(SAMPLES, mode), by_name, strict=True):
             np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 3), (1, 1), (3, 0), (0, 2)])
+def test_packed_reflections_are_those_of_lapack(dtype: str, shape: tuple[int, ...]) -> None:
+    draw = np.random.default_rng(3).normal
+    matrix = (draw(size=shape) + (1j * draw(size=shape) if dtype == "complex64" else 0)).astype(dtype)
+    found, wanted = lnp.linalg.qr(matrix, mode="raw"), np.linalg.qr(matrix, mode="raw")
+    for one, other in zip(found, wanted, strict=True):
+        assert one.shape == other.shape and one.dtype == other.dtype
+        np.testing.assert_allclose(np.asarray(one), other, atol=2e-6)
+
+
+def test_packed_reflections_give_the_factors_back() -> None:
+    singular = np.ones((4, 3), "f") * np.array([1, 2, 0], "f")
+    for matrix in (singular, singular * (1 + 2j), np.zeros((3, 3), "f")):
+        reflections, scalars = lnp.linalg.qr(matrix, mode="raw")
+        q = np.asarray(lx.lax.linalg.householder_product(reflections.mT, scalars))
+        np.testing.assert_allclose(q @ np.triu(np.asarray(reflections.mT))[:3], matrix, atol=1e-5)
+        np.testing.assert_allclose(q.conj().T @ q, np.eye(3), atol=1e-5)
+        plain = np.asarray(lnp.linalg.qr(matrix).Q)
+        np.testing.assert_allclose(plain.conj().T @ plain, np.eye(3), atol=1e-5)
