@@ -129,7 +129,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Value
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Value:
     """Arrays of one shape along a new axis."""
-    return lnp.stack(list(operands), axis)
+    return lnp.stack(operands, axis)
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Value, ...]:

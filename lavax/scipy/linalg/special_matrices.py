@@ -9,7 +9,6 @@ import numpy as np
 import lavax.numpy as lnp
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.indexing.indexed_update import At
 from lavax.tracer.values.value import Value
 
 
@@ -83,48 +82,47 @@ def circulant(c: ArrayLike) -> Value:
 
 
 def companion(a: ArrayLike) -> Value:
-    """The matrix [n - 1, n - 1] whose characteristic polynomial has the coefficients `a` [n], highest first.
+    """Matrices [..., n - 1, n - 1] whose characteristic polynomials have the coefficients `a` [..., n], highest first.
 
     Raises ShapeError for fewer than two coefficients.
     """
-    coefficients = _vector("companion", a)
-    n = coefficients.shape[0]
+    coefficients = _vectors("companion", a)
+    *batch, n = coefficients.shape
     if n < 2:
         raise shape_error(f"companion takes two coefficients or more, got {coefficients.type}")
-    first = lnp.negative(coefficients[1:]) / coefficients[0]
-    return lnp.concatenate([first[None, :], lnp.eye(n - 2, n - 1, dtype=first.dtype)], axis=0)
+    first = lnp.negative(coefficients[..., 1:]) / coefficients[..., :1]
+    below = lnp.broadcast_to(lnp.eye(n - 2, n - 1, dtype=first.dtype), (*batch, n - 2, n - 1))
+    return lnp.concatenate([first[..., None, :], below], axis=-2)
 
 
 def fiedler(a: ArrayLike) -> Value:
-    """The symmetric matrix of the distances |aᵢ - aⱼ| of numbers `a` [n]."""
-    numbers = _vector("fiedler", a)
-    return lnp.abs(numbers[:, None] - numbers[None, :])
+    """The symmetric matrices of the distances |aᵢ - aⱼ| of numbers `a` [..., n]."""
+    numbers = _vectors("fiedler", a)
+    return lnp.abs(numbers[..., :, None] - numbers[..., None, :])
 
 
 def fiedler_companion(a: ArrayLike) -> Value:
-    """A matrix of five diagonals whose characteristic polynomial has the coefficients `a` [n], highest first.
+    """Matrices of five diagonals whose characteristic polynomials have the coefficients `a` [..., n], highest first.
 
     Raises ShapeError for fewer than three coefficients.
     """
-    coefficients = _vector("fiedler_companion", a)
-    n = coefficients.shape[0] - 1
+    coefficients = _vectors("fiedler_companion", a)
+    n = coefficients.shape[-1] - 1
     if n < 2:
         raise shape_error(f"fiedler_companion takes three coefficients or more, got {coefficients.type}")
-    monic = coefficients / coefficients[0]
-    places: dict[tuple[int, int], Any] = {(0, 0): -monic[1], (0, 1): -monic[2], (1, 0): 1.0}
-    for row in range(0, n, 2):
-        if row:
-            places[row, row - 1] = -monic[row + 1]
-        if row and row + 1 < n:
-            places[row, row + 1] = -monic[row + 2]
-        if row + 2 < n:
-            places[row, row + 2] = 1.0
-    for row in range(3, n, 2):
-        places[row, row - 2] = 1.0
-    matrix = lnp.zeros((n, n), dtype=monic.dtype)
-    for (row, column), entry in places.items():
-        matrix = At(matrix)[row, column].set(entry)
-    return matrix
+    monic = coefficients / coefficients[..., :1]
+    # Where a matrix has which of these: 0, 1, and the coefficients with the other sign.
+    entries = lnp.concatenate([lnp.zeros_like(monic[..., :1]), lnp.ones_like(monic[..., :1]), -monic], axis=-1)
+    zero, one, first = 0, 1, 2
+    places = np.full((n, n), zero)
+    places[0, :2], places[1, 0] = (first + 1, first + 2), one
+    for row in range(2, n, 2):
+        places[row, row - 1] = first + row + 1
+        if row + 1 < n:
+            places[row, row + 1] = first + row + 2
+    for row in range(n - 2):
+        places[(row, row + 2) if row % 2 == 0 else (row + 2, row)] = one
+    return lnp.take(entries, places, axis=-1)
 
 
 def leslie(f: ArrayLike, s: ArrayLike) -> Value:

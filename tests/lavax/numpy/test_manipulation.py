@@ -199,3 +199,9 @@ def test_the_parts_of_one_array_are_not_cut_out(name: str, shape: tuple[int, ...
         np.testing.assert_array_equal(np.asarray(found), expected)
         graph = lx.trace(lambda x, settings=settings: getattr(lnp, name)(x, **settings))(x)
         assert {node.op for node in graph.nodes} <= {"reshape", "transpose"}
+
+
+def test_stack_of_lax_takes_one_array_too() -> None:
+    x = np.arange(12, dtype="f").reshape(3, 4)
+    np.testing.assert_array_equal(np.asarray(lx.lax.stack(lx.device_put(x), 1)), x.T)
+    assert [node.op for node in lx.trace(lambda x: lx.lax.stack(x, 1))(x).nodes] == ["transpose"]
