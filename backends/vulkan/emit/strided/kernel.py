@@ -109,7 +109,7 @@ def _shader_key(product: StridedProduct, tile: BroadcastTile | ElementTile, nest
     limits = (SHARED_FUNCTIONS.operand_cost, SHARED_FUNCTIONS.operand_cost, SHARED_FUNCTIONS.result_cost)
     pairs = zip(product.functions, limits, strict=True)
     costly = tuple(function if function.cost > most else None for function, most in pairs)
-    nested = nested and has_room(product, tile, True)
+    nested = product.is_nested or (nested and has_room(product, tile, True))
     access = access_of(product, tile)
     return _ShaderKey(tile, access, one_per_row(product, access), product.by_descriptor, nested, costly)
 

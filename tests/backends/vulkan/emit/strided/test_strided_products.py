@@ -84,6 +84,12 @@ def test_products_of_many_numbers_in_one_dispatch(tile: BroadcastTile) -> None:
     assert product.groups == (2, 1, 1) and "numbers_of" in product.shader.source
 
 
+def test_operands_that_start_behind_their_arrays_start() -> None:
+    """Also where push constants have no room for where they start."""
+    a, b, c = numbers(71, 67), numbers(66, 70), numbers(70, 66)
+    assert_agrees(lx.trace(lambda a, b, c: c - a[1:, 1:] @ b[:, 4:])(a, b, c), (a, b, c), device=cpu_device())
+
+
 def test_batches(tile: BroadcastTile) -> None:
     x, w, v = numbers(3, 2, tile.rows + 4, 12), numbers(3, 2, 12, tile.columns), numbers(12, tile.columns)
     assert_one_shader(lambda x, w, v: (x @ w, x @ v), x, w, v)
