@@ -47,12 +47,12 @@ def _angle_of_complex(x: ArrayLike, y: ArrayLike) -> Value:
 
 def radians(x: ArrayLike) -> Value:
     """Degrees to radians, elementwise."""
-    return multiply(x, math.pi / 180)
+    return multiply(as_floating(x), math.pi / 180)
 
 
 def degrees(x: ArrayLike) -> Value:
     """Radians to degrees, elementwise."""
-    return multiply(x, 180 / math.pi)
+    return multiply(as_floating(x), 180 / math.pi)
 
 
 @one_program()

@@ -168,3 +168,10 @@ def test_dtypes_that_do_not_fit(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(DtypeError, match=words) as found:
         call()
     assert "test_more_elementwise.py:" in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["radians", "degrees", "sin", "exp"])
+def test_floats_of_integers_do_not_yield_to_narrower_ones(name: str) -> None:
+    for dtype in ("bool", "int32"):
+        made = getattr(lnp, name)(lnp.asarray([1, 0], dtype))
+        assert made.dtype == np.float32 and (made * lnp.ones(2, "bfloat16")).dtype == np.float32
