@@ -12,10 +12,10 @@ are plain GLSL 4.50 core; those of 64 bits, whose names end in 64, need the exte
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 FILES = (
     "double_arithmetic.glsl",
@@ -53,6 +53,7 @@ _FUNCTION = "//! function "
 _END = "//! end"
 
 
+_FOLDER = Path(__file__).parent
 # Functions of scalars also have a form for vectors, which the code generator derives from their signature.
 _SCALAR = "float|double|int|uint|int64_t|uint64_t|bool"
 _SIGNATURE = re.compile(rf"^({_SCALAR}) (\w+)\(([^)]*)\)", re.MULTILINE)
@@ -74,7 +75,7 @@ class ShaderFunction:
 
 def source(name: str) -> str:
     """The text of the file `name` of this folder."""
-    return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return _FOLDER.joinpath(name).read_text(encoding="utf-8")
 
 
 def parse_functions(text: str) -> list[ShaderFunction]:

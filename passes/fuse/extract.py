@@ -21,11 +21,12 @@ from lavax.passes.kernels.reads import behind_counted
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A kernel, and the nodes of the whole graph that correspond to its inputs and outputs."""
+    """A kernel, and the nodes of the whole graph that correspond to its inputs and outputs, and lie between them."""
 
     kernel: Kernel
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
+    computed: Sequence[Node]
 
 
 def extract(fusion: Fusion, outputs: Iterable[Node], known: dict[Hashable, Kernel] | None = None) -> list[Piece]:
@@ -53,12 +54,13 @@ def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...], known:
     reads = tuple(dict.fromkeys([operand for operand in used if operand in arrays]))
     fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
     if own:  # its coordinates may name nodes of this graph
-        return Piece(_kernel(draft, order, own, reads, results, fixed), reads, results)
+        kernel = _kernel(draft, order, own, reads, results, fixed)
+        return Piece(kernel, reads, results, topological(results, stop=reads))
     key = _key(draft, order, reads, results, fixed)
-    kernel = known.get(key)
-    if kernel is None:
-        kernel = known[key] = _kernel(draft, order, own, reads, results, fixed)
-    return Piece(kernel, reads, results)
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _kernel(draft, order, own, reads, results, fixed)
+    return Piece(found, reads, results, order)
 
 
 def _computed(fusion: Fusion, draft: KernelDraft, results: Iterable[Node]) -> tuple[list[Node], set[Node]]:

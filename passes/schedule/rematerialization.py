@@ -158,7 +158,7 @@ def _from_shared_bases(
     found: dict[Node, frozenset[Node]] = {}
     for piece in pieces:
         written = [node for node in piece.writes if node in wanted]
-        computed = topological(piece.writes, stop=piece.reads) if len(written) > 1 else []
+        computed = piece.computed if len(written) > 1 else ()
         bases = (base for base in computed if base.type.size == written[0].type.size)
         choices = [(_made_from(base, written, held), base) for base in bases]
         if not choices:
@@ -188,8 +188,7 @@ def _is_factor(node: Node, piece: Piece) -> bool:
     """Whether a product reads the value as one of its operands."""
     if piece.kernel.kind != "contract":
         return False
-    computed = topological(piece.writes, stop=piece.reads)
-    factors = [operand for other in computed if _is_product(other) for operand in other.operands]
+    factors = [operand for other in piece.computed if _is_product(other) for operand in other.operands]
     return node in factors or any(node in other.operands for other in topological(factors, stop=piece.reads))
 
 
@@ -259,10 +258,9 @@ def _is_map_of(node: Node, piece: Piece) -> bool:
 
 def _cost(piece: Piece) -> int:
     """The operations for an element of what a kernel writes, but those of a product and of what it multiplies."""
-    computed = topological(piece.writes, stop=piece.reads)
-    factors = [operand for node in computed if _is_product(node) for operand in node.operands]
+    factors = [operand for node in piece.computed if _is_product(node) for operand in node.operands]
     multiplied = set(topological(factors, stop=piece.reads))
-    return sum(cost_of(node) for node in computed if node not in multiplied and not is_widening(node))
+    return sum(cost_of(node) for node in piece.computed if node not in multiplied and not is_widening(node))
 
 
 def _rewritten(
@@ -273,7 +271,7 @@ def _rewritten(
         anchor = late.get(piece)
         again = [] if anchor is None else [node for node in piece.reads if _is_made_again(node, piece, formulas)]
         local = {} if anchor is None else _recomputed({node: formulas[node] for node in again}, new[anchor], new)
-        for node in topological(piece.writes, stop=piece.reads):
+        for node in piece.computed:
             if not local.keys().isdisjoint(node.operands):
                 local[node] = _over(node, ChainMap(local, new))
             elif node not in new:
@@ -290,7 +288,7 @@ def _is_made_again(node: Node, piece: Piece, formulas: Mapping[Node, frozenset[N
 
 
 def _over(node: Node, new: Mapping[Node, Node]) -> Node:
-    return with_operands(node, tuple(new[operand] for operand in node.operands))
+    return with_operands(node, tuple([new[operand] for operand in node.operands]))
 
 
 def _recomputed(

@@ -45,6 +45,12 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 def common_shape(name: str, operands: Sequence[Operand]) -> Shape:
     """The shape of the elementwise operation `name` on `operands`. Raises ShapeError if they do not broadcast."""
+    if len(operands) == 2:  # the usual case: one shape, or a scalar
+        one, other = operands[0].abstract.type.shape, operands[1].abstract.type.shape
+        if not other or one == other:
+            return one
+        if not one:
+            return other
     shapes = {operand.abstract.type.shape for operand in operands}
     if len(shapes) > 1:
         shapes.discard(())
