@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from lavax.explanation.report import CountedRule, ExplainedProgram, Report
 from lavax.explanation.stages import Stage
 from lavax.passes.reports.table import lines_text, table
 
 _MOST_RULES = 12
+_WIDTH_OF_OTHERS = 100
 
 
 def text_of(report: Report) -> str:
@@ -53,7 +55,9 @@ def _stages(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
             changed = "" if stage is stages[0] else stage.changes
             yield stage.name, str(len(stage.graph.nodes)), changed, stage.summary
     if unchanged:
-        yield "others", "", "", f"without effect here: {', '.join(unchanged)}"
+        first, *rest = wrap(f"without effect here: {', '.join(unchanged)}", _WIDTH_OF_OTHERS)
+        yield "others", "", "", first
+        yield from (("", "", "", line) for line in rest)
 
 
 def _rules(rules: Sequence[CountedRule]) -> Iterator[tuple[str, ...]]:

@@ -12,14 +12,17 @@ from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import build, dot, free_axes_of, located, precision_of, set_location, transposed
-from lavax.passes.build.matching import is_unit_reshape
+from lavax.passes.build.matching import is_unit_reshape, unit_map
 from lavax.passes.numerics.rounding import rounds_operands
 from lavax.passes.prepare.moved_values import RULES, Moved, by_axes
+from lavax.passes.simplify.contraction import dot_of_transpose
 from lavax.passes.simplify.window import conv_of_transpose
 from lavax.passes.target.target import Target
 
 Axes = tuple[int, ...]
 
+# Operations that read a transposed operand over other axes.
+_OF_TRANSPOSE = {"conv": conv_of_transpose, "dot": dot_of_transpose}
 # A repeated operand is put into the other order if it has at most one element for so many of the result.
 _REPEATED = 8
 
@@ -90,9 +93,8 @@ class _Layouts:
 
     def _unmoved(self, node: Node) -> Node:
         same = with_operands(node, tuple(map(self.plain, node.operands)))
-        if same.op != "conv":
-            return same
-        return conv_of_transpose(same) or same
+        rule = _OF_TRANSPOSE.get(same.op)
+        return (rule and rule(same)) or same
 
     def _as_moved(self, node: Node) -> Moved | None:
         if not node.operands:
@@ -154,10 +156,14 @@ def _products_of_windows(graph: Graph) -> dict[Node, Axes]:
     for node in graph.nodes:
         if node.op == "unshear":
             (windows,), elements = node.operands, node.attrs["along"]
-            while windows.op in ("cast", "transpose"):
+            while windows.op in ("cast", "transpose") or is_unit_reshape(windows):
+                (before,) = windows.operands
                 if windows.op == "transpose":
                     elements = tuple(windows.attrs["axes"][axis] for axis in elements)
-                (windows,) = windows.operands
+                elif windows.op == "reshape":
+                    of_before = {after: axis for axis, after in unit_map(before.shape, windows.shape).items()}
+                    elements = tuple(of_before.get(axis, -1) for axis in elements)
+                windows = before
             if windows.op == "dot" and min(elements) >= windows.type.rank - len(free_axes_of(windows)[1]):
                 found[windows] = elements
     return found

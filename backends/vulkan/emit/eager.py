@@ -22,16 +22,26 @@ class EagerShaders:
 
     # From so many elements on, a shader of a program's own takes as long to compile as it saves in 10 to 50 calls.
     own: int = 1 << 16
+    points: int = 1 << 8  # of a step of a Fourier transform: those of more have shaders of their own
 
 
 EAGER_SHADERS = EagerShaders()
+# Steps of Fourier transforms, whose operand's axis 1 is the line.
+_OF_LINES = frozenset(("fourier_step", "fourier_spectrum", "fourier_join"))
 
 
 def has_shaders_of_its_own(program: KernelProgram, profile: DeviceProfile) -> bool:
-    """Whether an eager program's shaders are for its shapes alone."""
+    """Whether an eager program's shaders are for its shapes alone.
+
+    Those of long Fourier transforms are for their number of points in any case, and read so many that a CPU driver
+    takes three to ten times as long to compile them by address.
+    """
     if not profile.descriptor_range_bytes:
         return False
-    kernels = (kernel for step in steps_of(program.steps) for kernel in step.kernels)
+    kernels = [kernel for step in steps_of(program.steps) for kernel in step.kernels]
+    outputs = [kernel.graph.outputs[0] for kernel in kernels]
+    if any(node.op in _OF_LINES and node.operands[0].shape[1] > EAGER_SHADERS.points for node in outputs):
+        return True
     arrays = (node for kernel in kernels for node in (*kernel.graph.inputs, *kernel.graph.outputs))
     return max((node.type.size for node in arrays), default=0) >= EAGER_SHADERS.own
 

@@ -117,6 +117,10 @@ def _scales(value: Value) -> tuple[Value, Value]:
     """
     small, raised, large, lowered = _SCALES[value.type.dtype == float64]
     is_small, is_large = less(value, 2.0**small), greater(value, 2.0**large)
-    up = where(is_small, 2.0**raised, where(is_large, 2.0**lowered, 1.0))
-    down = where(is_small, 2.0**-raised, where(is_large, 2.0**-lowered, 1.0))
-    return fit(as_operand(up), value.type), fit(as_operand(down), value.type)
+
+    def chosen(of_small: int, of_large: int) -> Value:
+        """Numbers of the value's own dtype: Python's are float32 by themselves."""
+        first, second, third = (fit(as_operand(2.0**exponent), value.type) for exponent in (of_small, of_large, 0))
+        return where(is_small, first, where(is_large, second, third))
+
+    return chosen(raised, lowered), chosen(-raised, -lowered)

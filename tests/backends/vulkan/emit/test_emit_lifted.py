@@ -9,6 +9,10 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.eager import has_shaders_of_its_own
+from lavax.ir import parse
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
 from tests.backends.vulkan.emit.emission import PROFILES, assert_shader, dispatch_of, plan_of
 
 
@@ -186,3 +190,17 @@ def test_long_eager_maps(dtype: str, length: int) -> None:
     x, y = (lnp.asarray(row, dtype) for row in values)
     found = np.asarray(lnp.where(x < y, x, y).astype("int32"))
     np.testing.assert_array_equal(found, values.min(axis=0))
+
+
+def test_long_fourier_transforms_have_shaders_of_their_own_on_cpu_drivers() -> None:
+    """Those of up to 256 points serve any number of lines."""
+    for profile in PROFILES.values():
+        for points, own in ((256, False), (512, profile.kind == "cpu")):
+            text = f"""
+                graph (x: f32[6,{points},1,1,2]) {{
+                  %0 = fourier_step(x) reverse=false : f32[6,{points},1,1,2]
+                  return %0
+                }}
+            """
+            program = schedule(prepare(parse(dedent(text))))
+            assert has_shaders_of_its_own(program, profile) == own
