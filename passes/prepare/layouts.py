@@ -31,12 +31,14 @@ def with_layouts_of_convolutions(graph: Graph, target: Target) -> Graph:
     """The graph in which transpositions of convolutions come after what can be computed before them.
 
     If that transposes no fewer bytes, because little of what follows is indifferent to the order, the graph stays.
-    Groups of channels are moved for devices that stage operands; on others, whose invocations go along memory, sums
-    over groups in this order take longer than the transpositions.
+    Groups of channels are moved for devices that stage operands, if convolutions round theirs: sums over groups in this
+    order take longer, and products of rounded windows that are loaded as vectors gain more than that.
     """
-    if not any(node.op == "conv" for node in graph.nodes):
+    convolutions = [node for node in graph.nodes if node.op == "conv"]
+    if not convolutions:
         return graph
-    layouts = _Layouts(graph, moves_groups=target.products.stages_operands)
+    moves_groups = target.products.stages_operands and all(map(rounds_operands, convolutions))
+    layouts = _Layouts(graph, moves_groups)
     with located():
         for node in graph.nodes:
             set_location(node.location)

@@ -190,6 +190,16 @@ def test_the_derivative_of_a_strided_convolution_stays_in_the_order_that_its_pro
     assert all(node.attrs["along"] == elements for node in spread)
 
 
+def test_groups_stay_where_convolutions_have_float32() -> None:
+    """There a U-Net's step took 16 % longer with them."""
+
+    def network(x: Any, weight: Any) -> Any:
+        return lnp.mean(conv(group_norm(conv(x, weight)), weight), (2, 3))
+
+    graph = optimized(network, IMAGES, (3, 3, 3, 3))
+    assert transposed_activations(with_layouts_of_convolutions(graph, STAGING))
+
+
 def group_norm(x: Any) -> Any:
     return nn.silu(nn.group_norm(x, 3))
 
@@ -212,9 +222,10 @@ GROUPS: dict[str, tuple[Any, int]] = {
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups_of_channels_are_moved(name: str) -> None:
-    """Axes of the value that are parts of the convolution's axes, or several of them."""
+    """Axes of the value that are parts of the convolution's axes, or several of them. Not in float32."""
     function, transpositions = GROUPS[name]
 
+    @lx.matmul_precision("bfloat16", backward="bfloat16")
     def network(x: Any, first: Any, second: Any) -> Any:
         found = function(conv(x, first))
         return lnp.mean(conv(found, second[:, : found.shape[1]]), (2, 3))
@@ -223,14 +234,16 @@ def test_groups_of_channels_are_moved(name: str) -> None:
         return 3 * lnp.sum(lnp.sin(network(*given)))
 
     shapes = IMAGES, *WEIGHTS[:2]
-    moved = check_values(optimized(network, *shapes))
-    assert len(transposed_activations(moved)) <= transpositions
+    graph = optimized(network, *shapes)
+    assert len(transposed_activations(check_values(graph))) <= transpositions
+    assert transposed_activations(graph) or "norm" not in name
     check_values(optimized(lx.grad(loss, argnums=(0, 1, 2)), *shapes))
 
 
 def test_sequences_of_one_batch_are_moved() -> None:
     """The batch of one is gone before the transposition, and comes back after it."""
 
+    @lx.matmul_precision("bfloat16")
     def network(x: Any, first: Any, second: Any) -> Any:
         found = nn.gelu(lax.conv_general_dilated(x, first, (1,), "SAME"))
         return lnp.swapaxes(nn.gelu(lax.conv_general_dilated(found, second, (2,), "SAME")), 1, 2)
