@@ -303,7 +303,7 @@ class TurnsWriter:
         for number, stand in enumerate(stands or [self._stand(place) for place in member.places]):
             if stand.words or stands:
                 lines = self._standing(lines, number, stand)
-        self._functions.append("\n".join([f"void {name}(uint group) {{", *_indented(lines), "}"]))
+        self._functions.append("\n".join([f"void {name}(uint group_of_turn) {{", *_indented(lines), "}"]))
         wait = self.wait if member.barrier else []
         if groups == 1:
             return [*wait, f"{name}(0u);"]
@@ -338,7 +338,7 @@ class TurnsWriter:
 
     def _moved(self, line: str, member: Member) -> str:
         """A line of a kernel's shader as part of one: addresses are known, workgroups and numbers are others."""
-        line, slots = line.replace(WORKGROUP, "(group)"), member.slots
+        line, slots = line.replace(WORKGROUP, "(group_of_turn)"), member.slots
         line = _ADDRESS.sub(lambda found: f"address{self.slots[slots[int(found[1])]]}", line)
         numbers = member.launch.words
         return _WORD.sub(lambda found: self._number_at(numbers[int(found[1]) - len(slots)]), line)

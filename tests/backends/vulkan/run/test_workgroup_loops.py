@@ -275,6 +275,10 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sorts and their gradients": (ranked, (random.normal(size=40).astype("f"),)),
     "greatest": (beams, (random.normal(size=5).astype("f"),)),
     "rows from rows": (rows_from_rows, (H,)),
+    "single updates of bytes, of which an invocation has several elements": (
+        lambda x, n: lx.fori_loop(0, 2, lambda i, c: c.at[n].multiply(2), x),
+        (np.arange(2300).astype("uint8"), np.arange(64, dtype="i")),
+    ),
     "while": (steps_to(1e3), (X,)),
     "while that never turns": (steps_to(0), (X,)),
     "a while in a scan": (while_in_scan, (X, np.array([3, 0, 1, 5, 2, 0, 0, 4], "i"))),
@@ -320,7 +324,7 @@ def agree(function: Callable[..., Any], *arguments: Any) -> tuple[list[np.ndarra
 
 
 def is_by_workgroup(shaders: str) -> bool:
-    return "kernel0(uint group)" in shaders
+    return "kernel0(uint group_of_turn)" in shaders
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
@@ -426,10 +430,10 @@ def test_the_shader_calls_kernels_turn_by_turn() -> None:
     assert (
         loop.shader.source.partition("uint64_t address0;")[2]
         == """
-void kernel0(uint group) {
+void kernel0(uint group_of_turn) {
     uint64_t p0 = address0;
     uint64_t p1 = address0;
-    int i = int((group) * 8u + gl_LocalInvocationID.x);
+    int i = int((group_of_turn) * 8u + gl_LocalInvocationID.x);
     if (i >= 1) return;
     float v1 = float(float(0));
     for (int k = 0; k < 6; k += 1) {
