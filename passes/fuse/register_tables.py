@@ -36,9 +36,19 @@ def tables_of(loop: Node) -> frozenset[int]:
         if TABLES.least < loop.operands[position].type.size <= TABLES.most and _is_carried_as_table(loop, position):
             found.append(position)
     body: Graph = loop.attrs["body"]
-    if in_order(body, [body.inputs[position] for position in found]) is None:
-        return frozenset()
-    return frozenset(found)
+    return frozenset(found) if _has_order(body, [body.inputs[position] for position in found]) else frozenset()
+
+
+def _has_order(graph: Graph, tables: Sequence[Node]) -> bool:
+    """Whether there is an order of a body with these tables, and of those of all loops inside that have one of them."""
+    versions = {each for table in tables for each in (table, *(new for *_, new in _updates(graph.users, table)))}
+    for loop in graph.nodes:
+        if loop.op == "scan":
+            pairs = zip(loop.operands, loop.attrs["body"].inputs, strict=True)
+            own = [inside for operand, inside in pairs if operand in versions]
+            if own and not _has_order(loop.attrs["body"], own):
+                return False
+    return in_order(graph, tables) is not None
 
 
 def iterations_of_copies(loop: Node) -> int:

@@ -74,6 +74,16 @@ def edits(x: Any) -> Any:
     return lx.fori_loop(1, 13, row, x)[12]
 
 
+def without_order(x: Any) -> Any:
+    """A loop inside reads an element as it was, where one that has been set says."""
+
+    def cell(j: Any, c: Any) -> Any:
+        changed = c.at[j].set(c[j + 1] * 0.5 + 3)
+        return changed.at[j + 2].add(c[lnp.where(changed[j] > 3, j, j + 3)] * 0.5)
+
+    return lx.fori_loop(0, 20, lambda i, c: lx.fori_loop(0, 5, cell, c), x)
+
+
 def until(x: Any) -> Any:
     def turn(state: Any) -> Any:
         c, n = state
@@ -161,6 +171,11 @@ def test_arrays_that_are_needed_whole_are_no_tables(body: Callable[[Any, Any], A
     function = lambda x: lx.fori_loop(0, 20, body, x)  # noqa: E731
     agree(function, LINE)
     assert not _tables(function, LINE)
+
+
+def test_a_table_of_which_a_loop_inside_needs_two_versions_is_none() -> None:
+    agree(without_order, LINE)
+    assert not _tables(without_order, LINE)
 
 
 def test_what_is_updated_by_places_is_a_table() -> None:

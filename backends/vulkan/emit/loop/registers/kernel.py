@@ -171,7 +171,8 @@ class _RegisterLoop:
         values = dict(zip(graph.inputs, given, strict=True))
         inner: dict[Node, Sequence[Held]] = {}
         nodes = in_order(graph, [node for node, held in values.items() if held.is_table])
-        for node in graph.nodes if nodes is None else nodes:
+        assert nodes is not None, "the tables of a loop have an order"
+        for node in nodes:
             operands = [values[operand] for operand in node.operands if operand not in inner]
             match node.op:
                 case "item":
