@@ -42,5 +42,5 @@ def spence(x: ArrayLike) -> Value:
     reflected = subtract(subtract(_SIXTH, multiply(log(below), log1p(negative(below)))), found)
     inverted = subtract(negative(multiply(square(log(subtract(above, 1.0))), 0.5)), add(found, _SIXTH))
     inside = where(low, reflected, where(high, inverted, found))
-    edge = where(equal(value, 0), _SIXTH, math.nan)
-    return with_weak(where(greater(value, 0), inside, edge), value.weak)
+    found = where(greater(value, 0), inside, math.nan)
+    return with_weak(where(equal(value, 0), _SIXTH, found), value.weak)

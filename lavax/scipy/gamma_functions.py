@@ -48,12 +48,12 @@ def _gamma(x: Value) -> Value:
     if x.type.dtype != float64:
         return bind("gamma", x)
     size = abs(x)
-    above = where(equal(size, 0), math.inf, gamma_of(where(equal(size, 0), 1.0, size)))
+    tiny = less(size, 2.0**-60)  # and gamma(x) = 1 / x
+    above = gamma_of(where(tiny, 1.0, size))
     # Reflected, with no rounding of the argument: gamma(x) gamma(-x) = -pi / (x sin(pi x)).
-    below = divide(-math.pi, multiply(multiply(x, _sine_of_half_turns(x)), above))
+    below = divide(-math.pi, multiply(multiply(above, _sine_of_half_turns(x)), x))
     pole = logical_and(less(x, 0), logical_or(_is_whole(x), equal(x, -math.inf)))
-    zero = where(signbit(x), -math.inf, math.inf)
-    return where(pole, math.nan, where(equal(x, 0), zero, where(less(x, 0), below, above)))
+    return where(pole, math.nan, where(tiny, divide(1.0, x), where(less(x, 0), below, above)))
 
 
 _gamma.defjvps(lambda tangent, result, x: multiply(tangent, multiply(result, _digamma(x))))

@@ -45,7 +45,8 @@ class GammaQuotient(NamedTuple):
         is_double = self.exponent.high.type.dtype is float64
         limit, power = _FAR_EXPONENT[is_double], _POWER_OF_TWO[is_double]
         raises, lowers = greater(self.exponent.high, limit), is_less(self.exponent.high, -limit)
-        sign = where(raises, -1.0, where(lowers, 1.0, 0.0))
+        none = multiply(self.exponent.high, 0.0)  # so that signs, and the logarithm of 2, are of the exponent's dtype
+        sign = where(raises, -1.0, where(lowers, 1.0, none))
         held = plus(self.exponent, times(Double(multiply(sign, float(power))), logarithm(Double(_two(sign)))))
         relative = held.low
         for number in self.above:
@@ -59,7 +60,9 @@ class GammaQuotient(NamedTuple):
             for number in self.below[place : place + 1]:
                 found = divide(found, number.high)
         found = add(found, where(is_less(found, math.inf), multiply(found, relative), 0.0))
-        return multiply(found, where(raises, 2.0**power, where(lowers, 2.0**-power, 1.0)))
+        # Products, because a choice between two powers would be float32, which holds neither for float64.
+        lowered = where(lowers, multiply(found, 2.0**-power), found)
+        return where(raises, multiply(found, 2.0**power), lowered)
 
     def inverse(self) -> GammaQuotient:
         negated = Double(negative(self.exponent.high), negative(self.exponent.low))

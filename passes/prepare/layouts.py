@@ -136,8 +136,9 @@ class _Layouts:
         return Moved(build(node.op, *operands, type=TensorType(like.x.shape, node.dtype), **node.attrs), like.axes)
 
     def _in_order_of(self, node: Node, like: Moved) -> Node:
-        if node in self._moved:
-            return self._moved[node].x
+        moved = self._moved.get(node)
+        if moved is not None and moved.is_alike(like):
+            return moved.x
         return like.in_this_order(self.plain(node))
 
     def _concatenated(self, node: Node) -> Moved | None:

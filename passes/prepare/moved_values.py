@@ -83,10 +83,7 @@ def _tidied(moved: Moved) -> Moved:
     groups = [[long.index(axis) for axis in group if axis in long] for group in moved.axes]
     inner = {axis for group in groups for outer, axis in pairwise(group) if axis == outer + 1}
     starts = [axis for axis in range(len(long)) if axis not in inner]
-    extents = [
-        prod(x.shape[axis] for axis in long[start:end])
-        for start, end in zip(starts, [*starts[1:], len(long)], strict=True)
-    ]
+    extents = [prod(x.shape[axis] for axis in long[start:end]) for start, end in pairwise((*starts, len(long)))]
     axes = [tuple(len(units) + starts.index(axis) for axis in group if axis in starts) for group in groups]
     for number, place in enumerate(units):
         axes[place] = (number,)

@@ -129,6 +129,24 @@ def test_edges(name: str, arguments: list[list[float]], expected: list[float]) -
     np.testing.assert_allclose(np.asarray(found), np.array(expected), rtol=1e-6, atol=1e-30)
 
 
+OF_BETA = [math.factorial(n - 1) ** 2 / math.factorial(2 * n - 1) for n in (400, 500)]
+IN_FLOAT64 = [
+    ("gamma", [[150, 171, -150.5, 1e-250, 1e-300, -1e-300, 1e-19, -1e-19, 0.0, -0.0]], None),
+    ("beta", [[400.0, 500.0]] * 2, OF_BETA),
+    ("spence", [[0.0, 1e-300, 0.25]], None),
+]
+
+
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize(("name", "arguments", "expected"), IN_FLOAT64)
+def test_float64_has_its_range_and_digits(name: str, arguments: list[list[float]], expected: Any) -> None:
+    """No constant on the way is float32."""
+    with lx.enable_x64():
+        found = np.asarray(getattr(special, name)(*map(np.array, arguments)))
+    expected = getattr(theirs, name)(*arguments) if expected is None else np.array(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
 def test_small_tails_keep_their_digits() -> None:
     a, x = np.array([2, 0.5, 30, 100], F32), np.array([40, 20, 90, 220], F32)
     expected = theirs.gammaincc(a.astype(np.float64), x.astype(np.float64))

@@ -204,6 +204,10 @@ def group_norm(x: Any) -> Any:
     return nn.silu(nn.group_norm(x, 3))
 
 
+def shuffled(x: Any) -> Any:
+    return x.reshape(2, 2, 3, 10, 12).swapaxes(1, 2).reshape(x.shape)
+
+
 def upsampled(x: Any) -> Any:
     return lnp.repeat(lnp.repeat(x, 2, 2), 2, 3)
 
@@ -216,7 +220,8 @@ GROUPS: dict[str, tuple[Any, int]] = {
     "halves of channels": (lambda x: x[:, :3] * nn.sigmoid(x[:, 3:]), 0),
     "one axis of pixels and channels": (lambda x: lnp.cumsum(x.reshape(2, -1), 1).reshape(x.shape), 2),
     "uneven parts": (lambda x: lnp.tanh(x.reshape(2, 4, 180)).reshape(x.shape), 2),
-    "a shuffle of channels": (lambda x: x.reshape(2, 2, 3, 10, 12).swapaxes(1, 2).reshape(x.shape), 1),
+    "a shuffle of channels": (shuffled, 1),
+    "a norm of a shuffle, whose mean has other groups": (lambda x: nn.instance_norm(shuffled(x)), 2),
 }
 
 
@@ -238,6 +243,16 @@ def test_groups_of_channels_are_moved(name: str) -> None:
     assert len(transposed_activations(check_values(graph))) <= transpositions
     assert transposed_activations(graph) or "norm" not in name
     check_values(optimized(lx.grad(loss, argnums=(0, 1, 2)), *shapes))
+
+
+def test_a_norm_over_all_that_there_is_is_moved() -> None:
+    """The mean is one element, and has no axis that is longer."""
+
+    def network(x: Any, first: Any, second: Any) -> Any:
+        return lnp.mean(conv(nn.group_norm(conv(x, first), 1), second), (2, 3))
+
+    moved = check_values(optimized(network, (1, *IMAGES[1:]), *WEIGHTS[:2]))
+    assert not transposed_activations(moved)
 
 
 def test_sequences_of_one_batch_are_moved() -> None:
