@@ -149,7 +149,7 @@ class Fusion(Drafts):
         if shared * _SHARED_PART <= total:
             return operand
         possible = [value for value in cone[:-1] if self._may_be_stored(value)]
-        some = possible[:: -(-len(possible) // _CUTS)]
+        some = possible[:: -(-len(possible) // _CUTS) or 1]
         return min(some, key=lambda value: max(self._divided(node, value, total)), default=operand)
 
     def _divided(self, node: Node, value: Node, total: int) -> tuple[int, int]:

@@ -104,6 +104,11 @@ def test_what_is_cut_computes_the_same(function: Callable[[Any], Any]) -> None:
     assert_computes(program, graph, [np.random.default_rng(3).normal(size=(8, 8))], tolerance=1e-12)
 
 
+def test_joins_of_many_cut_parts_are_cut_though_nothing_in_them_can_be_stored() -> None:
+    graph = _graph(lambda x: lnp.concatenate([x[number % 8, ::-1] for number in range(70)]))
+    assert_computes(program_of(graph), graph, [np.random.default_rng(3).normal(size=(8, 8))])
+
+
 def test_short_programs_of_functions_are_one_kernel() -> None:
     assert len(program_of(_graph(_sines(18))).steps) == 1
 
