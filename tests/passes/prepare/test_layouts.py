@@ -248,6 +248,7 @@ def test_groups_of_channels_are_moved(name: str) -> None:
 def test_a_norm_over_all_that_there_is_is_moved() -> None:
     """The mean is one element, and has no axis that is longer."""
 
+    @lx.matmul_precision("bfloat16", backward="bfloat16")
     def network(x: Any, first: Any, second: Any) -> Any:
         return lnp.mean(conv(nn.group_norm(conv(x, first), 1), second), (2, 3))
 
