@@ -15,14 +15,14 @@ from lavax.passes.build.builder import build, dot, free_axes_of, located, precis
 from lavax.passes.build.matching import is_unit_reshape, unit_map
 from lavax.passes.numerics.rounding import rounds_operands
 from lavax.passes.prepare.moved_values import RULES, Moved, by_axes
-from lavax.passes.simplify.contraction import dot_of_transpose
+from lavax.passes.simplify import contraction
 from lavax.passes.simplify.window import conv_of_transpose
 from lavax.passes.target.target import Target
 
 Axes = tuple[int, ...]
 
 # Operations that read a transposed operand over other axes.
-_OF_TRANSPOSE = {"conv": conv_of_transpose, "dot": dot_of_transpose}
+_OF_TRANSPOSE = {"conv": conv_of_transpose, "dot": contraction.of_transpose}
 # A repeated operand is put into the other order if it has at most one element for so many of the result.
 _REPEATED = 8
 

@@ -60,7 +60,7 @@ def _contract_in_order(node: Node) -> Node | None:
     return dot(left, right, pairs, node.attrs["batch"], **precision_of(node))
 
 
-def dot_of_transpose(node: Node) -> Node | None:
+def of_transpose(node: Node) -> Node | None:
     """dot(transpose(x), y) -> dot(x, y) over other axes, if the free axes of x keep their order."""
     for side, operand in enumerate(node.operands):
         if operand.op != "transpose":
@@ -171,7 +171,7 @@ RULES: dict[str, tuple[RewriteRule, ...]] = {
         as_product,
         _sum_of_products,
         _contract_in_order,
-        dot_of_transpose,
+        of_transpose,
         _of_repeated_batch,
         negation_outward,
     ),
