@@ -35,8 +35,8 @@ _SEARCH_DEPTH = 32
 _STRIDED_MOVEMENT = frozenset(("reshape", "transpose", "broadcast", "slice"))
 # Parts of a sum are loaded in vectors of this length.
 _VECTOR = 4
-# Whether operands lie scattered, by all that it follows from: layers have equal ones, and a step is fused twice.
-_SCATTERED: dict[Hashable, bool] = {}
+# Whether operands lie apart, by all that it follows from: layers have equal ones, and a step is fused twice.
+_APART: dict[Hashable, bool] = {}
 _MOST_KNOWN = 1 << 10
 _OfSides = tuple[Sequence[int], Sequence[int]]  # axes of the left and of the right operand
 
@@ -130,19 +130,22 @@ def _pays(dot: Node, side: int, copies: Copies) -> bool:
 
 
 def lies_scattered(dot: Node, side: int) -> bool:
-    """Whether an operand is a reordered array whose neighbours in memory are not adjacent in the contraction, and is
-    read so often that a copy pays."""
+    """Whether an operand lies apart, and is read so often that a copy pays."""
     copies = _REORDERED_NARROW if dot.attrs["precision"] else _REORDERED
-    order = _order(dot.operands[side]) if _pays(dot, side, copies) else None
+    return _pays(dot, side, copies) and lies_apart(dot, side)
+
+
+def lies_apart(dot: Node, side: int) -> bool:
+    """Whether an operand is a reordered array whose neighbours in memory are not adjacent in the contraction."""
+    order = _order(dot.operands[side])
     if order is None:
         return False
     known = (sizes_of(dot), dot.attrs["batch"][side], dot.attrs["contract"][side], side, order)
-    if known not in _SCATTERED:
-        if len(_SCATTERED) >= _MOST_KNOWN:
-            _SCATTERED.clear()
-        found = neighbours_of(dot, side)
-        _SCATTERED[known] = not (found.summed or found.free)
-    return _SCATTERED[known]
+    if known not in _APART:
+        if len(_APART) >= _MOST_KNOWN:
+            _APART.clear()
+        _APART[known] = neighbours_of(dot, side) == Neighbours(False, False)
+    return _APART[known]
 
 
 def lies_in_strides(dot: Node, side: int, computed: Collection[Node]) -> bool:

@@ -58,19 +58,17 @@ def iterations_of_copies(loop: Node) -> int:
 
 def in_order(graph: Graph, tables: Iterable[Node]) -> Sequence[Node] | None:
     """The nodes with each update of a table behind whatever reads it before; None if there is no such order."""
-    earlier: dict[Node, set[Node]] = {node: set() for node in graph.nodes}
-    for node in graph.nodes:
-        earlier[node] = {operand for operand in node.operands if operand in earlier}
-    readers = graph.users
+    readers, position = graph.users, graph.position
+    earlier = {node: {operand for operand in node.operands if operand in position} for node in graph.nodes}
     for table in tables:
         for version, update, _ in _updates(readers, table):
             earlier[update] |= {reader for reader in readers.get(version, ()) if reader is not update}
-    return _sorted(graph.nodes, earlier)
+    return _sorted(graph, earlier)
 
 
-def _sorted(nodes: Sequence[Node], earlier: Mapping[Node, set[Node]]) -> Sequence[Node] | None:
+def _sorted(graph: Graph, earlier: Mapping[Node, set[Node]]) -> Sequence[Node] | None:
     """The nodes behind those that come earlier, else in the order that they have."""
-    numbers = {node: number for number, node in enumerate(nodes)}
+    nodes, numbers = graph.nodes, graph.position
     waiting = {node: len(before) for node, before in earlier.items()}
     later: dict[Node, list[Node]] = {node: [] for node in nodes}
     for node, before in earlier.items():

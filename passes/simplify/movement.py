@@ -71,12 +71,12 @@ def _transpose_twice(node: Node) -> Node | None:
     return transpose(x.operands[0], [x.attrs["axes"][axis] for axis in node.attrs["axes"]])
 
 
-def transpose_of_iota(node: Node) -> Node | None:
+def _transpose_of_iota(node: Node) -> Node | None:
     (x,) = node.operands
     return iota(node.type, node.attrs["axes"].index(x.attrs["axis"])) if x.op == "iota" else None
 
 
-def transpose_of_broadcast(node: Node) -> Node | None:
+def _transpose_of_broadcast(node: Node) -> Node | None:
     """transpose(broadcast(x)) -> broadcast(transpose(x)), without the transpose if the axes of x keep their order."""
     (x,) = node.operands
     if x.op != "broadcast":
@@ -119,8 +119,8 @@ RULES: dict[str, tuple[RewriteRule, ...]] = {
         folding.movement,
         _transpose_with_units,
         _transpose_twice,
-        transpose_of_iota,
-        transpose_of_broadcast,
+        _transpose_of_iota,
+        _transpose_of_broadcast,
     ),
     "broadcast": (
         folding.movement,

@@ -1,7 +1,6 @@
 """Reductions: over fewer axes, of fewer elements, and of operands as they lie in memory."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from lavax.ir.graph import Node
@@ -50,14 +49,10 @@ def _of_transpose(node: Node) -> Node | None:
     (moved,) = node.operands
     if moved.op != "transpose":
         return None
-    return transpose(*before_transpose(node, moved.operands[0], moved.attrs["axes"]))
-
-
-def before_transpose(node: Node, x: Node, places: Sequence[int]) -> tuple[Node, tuple[int, ...]]:
-    """The reduction of the transposed `x` as one of `x`, and the order of its axes that gives those of `node`."""
+    places = moved.attrs["axes"]
     gone = [places[axis] for axis in node.attrs["axes"]]
     left = [axis for axis in places if axis not in gone]
-    return reduce(node.op, x, gone), tuple(sorted(left).index(axis) for axis in left)
+    return transpose(reduce(node.op, moved.operands[0], gone), [sorted(left).index(axis) for axis in left])
 
 
 def _of_reshape(node: Node) -> Node | None:

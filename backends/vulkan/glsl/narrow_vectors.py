@@ -38,6 +38,11 @@ class HeldVector:
     load: str
     conditions: tuple[str, ...]
 
+    def chosen(self, *further: str) -> str:
+        """The eight elements, or zeros where a condition, or one of the further ones, does not hold."""
+        every = (*self.conditions, *further)
+        return f"{' && '.join(every)} ? {self.load} : uvec4(0)" if every else self.load
+
 
 def eight_in_memory(body: Body, halves: Sequence[Element], dtype: DType) -> HeldVector | None:
     """Eight elements, given as two halves, if memory holds them next to each other in the dtype."""

@@ -223,7 +223,7 @@ class CooperativeTiles(Tiles):
         halves = [(operand, (*self.batch, row, linear([(along, 1), (LANE, 1)], start))) for start in (0, VECTOR)]
         whole = eight_in_memory(self.body, halves, self.dtype)
         if whole is not None:
-            return f"({' && '.join(whole.conditions)}) ? {whole.load} : uvec4(0)" if whole.conditions else whole.load
+            return whole.chosen()
         words = []
         for half in halves:
             node, at = source_of(*half, self.dtype)

@@ -32,7 +32,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
-from lavax.passes.build.contraction_geometry import Neighbours, neighbours_of, sizes_of
+from lavax.passes.build.contraction_geometry import lies_apart, sizes_of
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:
     if reads < _STORED_ROUNDING.scattered_reads or products < _STORED_ROUNDING.scattered_products:
         return False
     pays = reads >= _STORED_ROUNDING.reads and products >= _STORED_ROUNDING.products
-    if not pays and neighbours_of(dot, side) != Neighbours(False, False):
+    if not pays and not lies_apart(dot, side):
         return False
     return isinstance(choose_schedule(dot, profile), CooperativeTile)
 

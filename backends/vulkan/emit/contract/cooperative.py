@@ -216,8 +216,7 @@ class CooperativeEmitter:
         if held is None:
             halves = (self._words(side, vector, half, conditions) for half in range(2))
             held = HeldVector(f"uvec4({', '.join(halves)})", ())
-        every = [*held.conditions, *(conditions if len(conditions) == 1 else ())]
-        return f"{' && '.join(every)} ? {held.load} : uvec4(0)" if every else held.load
+        return held.chosen(*(conditions if len(conditions) == 1 else ()))
 
     def _conditions(self, side: int, vector: StagedVector) -> list[str]:
         """The condition that the vector, or each of its elements, belongs to the part; "" if it always does."""

@@ -11,10 +11,9 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.loop.registers import kernel
-from lavax.ir.interpreter import interpret
-from lavax.ir.parser import parse
 from lavax.passes.fuse import register_tables
 from tests.backends.vulkan.run.execution import backend
+from tests.backends.vulkan.run.loop_agreement import agree
 
 random = np.random.default_rng(8)
 LINE, GRID = random.normal(size=150).astype("f"), random.normal(size=(13, 11)).astype("f")
@@ -112,18 +111,6 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "marked": (marked, (LINE,)),
     "gradient": (lx.grad(lambda x: lnp.sum(recurrence(x) * lnp.cos(x))), (LINE,)),
 }
-
-
-def agree(function: Callable[..., Any], *arguments: Any) -> str:
-    """Checks the results against the interpreter's, and gives the kernels."""
-    compiled = lx.compile(lambda *given: function(*given))
-    lowered = compiled.lower(*arguments)
-    captured = map(np.asarray, lowered.traced.captured)
-    expected = interpret(parse(lowered.as_text("ir")), *arguments, *captured)
-    for found, wanted in zip(lx.tree.leaves(compiled(*arguments)), expected, strict=True):
-        scale = max(float(np.max(np.abs(np.asarray(wanted, "d")))), 1.0)
-        np.testing.assert_allclose(np.asarray(found).astype("d"), wanted, rtol=0, atol=2e-5 * scale)
-    return str(lowered.as_text("kernels"))
 
 
 @pytest.mark.parametrize("name", LOOPS)
