@@ -15,8 +15,8 @@ from lavax import lax, nn
 from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile, MatrixShape
 from lavax.backends.vulkan.target import target_of
-from lavax.ir import Graph, Node, interpret
-from lavax.passes.build.contraction_geometry import neighbours_of
+from lavax.ir import Graph, Node, interpret, parse
+from lavax.passes.build.contraction_geometry import lies_scattered, neighbours_of
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.prepare import pipeline
@@ -107,6 +107,37 @@ def test_weights_of_windows_that_lie_along_them_stay() -> None:
     graph = simplify(inline_calls(lx.trace(function)(*kinds)))
     stages = dict(pipeline.stages(graph, target_of(GPU, 1 << 36, 1 << 34)))
     assert str(stages["windows"]) == str(stages["roundings"])
+
+
+def test_images_are_read_with_channels_last() -> None:
+    """The gradient of weights, whose windows' rows were ordered by channel, then by element of the window."""
+    rest = "stride=[1,1] low=[1,1] high=[1,1] interior=[0,0] dilation=[1,1]"
+    graph = parse(f"""
+        graph (x: f32[2,6,5,3], g: f32[2,6,5,4]) {{
+          %0 = transpose(x) axes=[0,3,1,2] : f32[2,3,6,5]
+          %1 = conv(%0, g) window=[2,3]x[1,2] {rest} contract=[0]x[0] : f32[3,3,3,4]
+          return %1
+        }}
+    """)
+    found = with_windows_in_vectors(graph, target_of(GPU, 1 << 36, 1 << 34))
+    (convolution,) = (node for node in found.nodes if node.op == "conv")
+    assert convolution.operands == found.inputs and convolution.attrs["window"][0] == (1, 2)
+    arrays = [np.random.default_rng(n).normal(size=node.shape) for n, node in enumerate(graph.inputs)]
+    for got, want in zip(interpret(found, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision, is_copied", [(' precision="bf16"', True), ("", False)])
+def test_weights_of_16_bits_that_lie_apart_are_copied_sooner(precision: str, is_copied: bool) -> None:
+    """From 128 reads of an element on, not 512."""
+    graph = parse(f"""
+        graph (x: f32[256,3,3,64], w: f32[128,64,3,3]) {{
+          %0 = transpose(w) axes=[2,3,1,0] : f32[3,3,64,128]
+          %1 = dot(x, %0) contract=[1,2,3]x[0,1,2]{precision} : f32[256,128]
+          return %1
+        }}
+    """)
+    assert lies_scattered(graph.nodes[-1], 1) == is_copied
 
 
 def test_devices_that_stage_no_operands_keep_the_graph() -> None:

@@ -303,6 +303,32 @@ def test_roundings_are_stored_where_they_are_read_often(sizes: tuple[int, int, i
 
 
 @pytest.mark.parametrize(
+    "weights, axes, is_stored",
+    [
+        ("w", (2, 3, 1, 0), True),  # elements of a window are neighbours in memory, and neither sum nor columns
+        ("w", (1, 2, 3, 0), False),  # neighbours along the sum
+        ("computed", (2, 3, 1, 0), False),
+    ],
+)
+def test_roundings_of_weights_that_lie_apart_are_stored_sooner(
+    weights: str, axes: tuple[int, ...], is_stored: bool
+) -> None:
+    """From 2^25 products on, not 2^27."""
+    order = [(128, 64, 3, 3)[axis] for axis in axes]
+    graph = parse(f"""
+        graph (x: f32[1024,{",".join(map(str, order[:3]))}], w: f32[128,64,3,3], v: f32[128,64,3,3]) {{
+          %0 = {"cast(w) : bf16[128,64,3,3]" if weights == "w" else "add(w, v) : f32[128,64,3,3]"}
+          %1 = {"cast(%0) : f32[128,64,3,3]" if weights == "w" else "multiply(%0, v) : f32[128,64,3,3]"}
+          %2 = transpose(%1) axes=[{",".join(map(str, axes))}] : f32[{",".join(map(str, order))}]
+          %3 = dot(x, %2) contract=[1,2,3]x[0,1,2] precision="bf16" : f32[1024,128]
+          return %3
+        }}
+    """)
+    (dot,) = (node for node in graph.nodes if node.op == "dot")
+    assert stores_rounded(dot, 1, WITH_MATRICES) == is_stored
+
+
+@pytest.mark.parametrize(
     "sizes, line",
     [
         ((1024, 1025, 1024), 8),
