@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lavax.linalg.complex_matrices import adjoint
 from lavax.linalg.solving import solve_triangular
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy.arrays.complex_parts import conj, imag, real
 from lavax.numpy.arrays.creation import eye, zeros
-from lavax.numpy.arrays.manipulation import matrix_transpose
 from lavax.numpy.arrays.matrices import tril, triu
 from lavax.numpy.arrays.ranges import arange
 from lavax.numpy.editing.padding import pad
@@ -37,7 +37,7 @@ def applied(value: Value, sizes: Value, matrix: Value, from_last: bool, conjugat
         column = take(value, k, axis=-1)
         vector = where(rows > k, column, where(rows == k, 1, 0))[..., None]
         size = take(sizes, k, axis=-1)[..., None, None]
-        along = matmul(_adjoint(vector), held)
+        along = matmul(adjoint(vector), held)
         change: Value = (conj(size) if conjugate else size) * vector * along
         return subtract(held, change)
 
@@ -99,21 +99,17 @@ def _of_reduced(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
     """
     (matrix,), (direction,) = primals, tangents
     q, r = _reduced(matrix)
-    across = _adjoint(solve_triangular(r, _adjoint(direction), trans="C"))
-    inner = matmul(_adjoint(q), across)
+    across = adjoint(solve_triangular(r, adjoint(direction), trans="C"))
+    inner = matmul(adjoint(q), across)
     below = tril(inner, -1)
     unit = eye(inner.shape[-1], dtype=inner.dtype)
-    turn = below - _adjoint(below) + unit * (inner - real(inner))
+    turn = below - adjoint(below) + unit * (inner - real(inner))
     return (q, r), (matmul(q, turn - inner) + across, matmul(inner - turn, r))
 
 
 def _product(held: Value, taus: Value, columns: int) -> Value:
     start = eye(held.shape[-2], columns, dtype=held.dtype)
     return applied(held, taus, broadcast_to(start, (*held.shape[:-1], columns)), from_last=True, conjugate=False)
-
-
-def _adjoint(value: Value) -> Value:
-    return matrix_transpose(conj(value))
 
 
 def packed(q: Value, r: Value) -> tuple[Value, Value]:
