@@ -11,7 +11,7 @@ from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft, flat_draft
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.strides import OperandUse, scattered_operands, use_in_epilogue
-from lavax.passes.numerics.narrow_movement import as_stored
+from lavax.passes.numerics.narrow_movement import as_stored, is_widening
 from lavax.passes.numerics.padded_lines import padding_of
 from lavax.passes.numerics.rounding import rounding_of
 
@@ -22,12 +22,12 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
         operand = as_stored(wide)
         padding = padding_of(wide)
         if padding is not None:
-            fusion.store(padding, Reason.LINES)
+            fusion.store_within(padding, wide, Reason.LINES)
             needed[side] = padding
             continue
         rounding = _stored_rounding(fusion, node, side)
         if rounding is not None:
-            fusion.store(rounding, Reason.ROUNDED)
+            fusion.store_within(rounding, wide, Reason.ROUNDED)
             needed[side] = rounding
             continue
         fusion.settle(operand, node, Reason.PRODUCT)
@@ -53,12 +53,13 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
 
 
 def before_repetition(fusion: Fusion, operand: Node) -> Node:
-    """What a convolution's windows, or a broadcast, repeat: the smallest of the values that are only moved after it.
+    """What a convolution's windows, or a broadcast, repeat: the smallest of the values that are only moved or widened
+    after it.
 
     What is only reshaped after it is that value itself, which other kernels may read in its own shape.
     """
     found = smallest = operand
-    while OPERATIONS[found.op].family == "movement" and len(found.operands) == 1:
+    while (OPERATIONS[found.op].family == "movement" or is_widening(found)) and len(found.operands) == 1:
         is_same = found is smallest and found.op == "reshape"
         (found,) = found.operands
         if found.op == INPUT or found in fusion.draft_of:
