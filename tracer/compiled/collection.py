@@ -1,7 +1,8 @@
-"""Pauses Python's collector of reference cycles while a program is made.
+"""Pauses Python's collector of reference cycles while a program is made, and until it first runs.
 
 A graph of thousands of nodes is built and rewritten several times. The collector would walk all of it again and again,
-for a third of the time, and find nothing: nodes have no cycles.
+for a third of the time, and find nothing: nodes have no cycles. What is left of a program for its later calls is walked
+once, while the device runs it.
 """
 from __future__ import annotations
 

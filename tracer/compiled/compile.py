@@ -51,6 +51,9 @@ class _Entry(CachedProgram):
         self.traced = traced if traced.effects else None  # of a function with effects on the host
 
 
+# An entry, the arrays that it is to be run on, and its results if it has been.
+_Found = tuple[_Entry, list[Array], list[Array] | None]
+
 # Of the threads that trace and compile. Several that call a function first get one program.
 _turns: Turns[_Entry] = Turns()
 
@@ -86,7 +89,7 @@ class CompiledFunction:
         if active_trace() is not None or runs_uncompiled():
             return self._inlined(args, kwargs)
         leaves: Sequence[Array] = args
-        entry = None
+        entry = results = None
         if self._of_arrays:
             if kwargs:
                 leaves = (*args, *kwargs.values())
@@ -96,9 +99,10 @@ class CompiledFunction:
             except TypeError:
                 entry = None  # an argument that is not an array
         if entry is None:
-            entry, leaves = self._entry_for(args, kwargs)
+            entry, leaves, results = self._entry_for(args, kwargs)
         entry.used = now()
-        results = entry.run(leaves)
+        if results is None:
+            results = entry.run(leaves)
         if entry.traced is not None:
             results = performed(entry.traced, results)
         return results[0] if entry.is_leaf else unflatten(entry.structure, results)
@@ -140,8 +144,8 @@ class CompiledFunction:
         log_traced(self._signature, traced, start)
         return traced
 
-    def _entry_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Entry, list[Array]]:
-        """The entry for these arguments, made if there is none yet, and their leaves as arrays."""
+    def _entry_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Found:
+        """The entry for these arguments, made and run if there is none yet, and their leaves as arrays."""
         statics: tuple[Any, ...] = ()
         if self._has_static:
             args, kwargs, statics = parted(self._static, self._signature, args, kwargs)
@@ -159,10 +163,12 @@ class CompiledFunction:
             return self._prepared(leaves, CallStructure(positional, keywords, statics))
         if len(leaves) == len(args) + len(kwargs) and not self._has_static and _are_arrays(args, kwargs):
             self._of_arrays.keep((runtime(), trace_settings(), *kwargs, *kinds), entry)
-        return entry, leaves
+        return entry, leaves, None
 
-    def _prepared(self, leaves: list[Any], call: CallStructure) -> tuple[_Entry, list[Array]]:
-        """The entry for these arguments, made if there is none yet, and the arguments as arrays."""
+    def _prepared(self, leaves: list[Any], call: CallStructure) -> _Found:
+        """The entry for these arguments, and the arguments as arrays. If there is none yet, it is made and run: the
+        collector rests until the device has something to do.
+        """
         refuse_tracers(leaves)
         arrays = named_conversion(argument, leaves, call, self._signature)
         current, settings = runtime(), trace_settings()
@@ -170,13 +176,15 @@ class CompiledFunction:
         entry = self._entries.get(key)
         if entry is None:
             place = (self._static, self._donated, self._tune, current.refuses_nans, *key)
-            entry = _turns.made(
-                (id(self._function), *place),
-                lambda: self._entries.get(key) or programs_of(self._function).get(place),
-                lambda: self._entered(place, call, arrays, key),
-            )
-            self._entries.keep(key, entry)
-        return entry, arrays
+            with without_collection:
+                entry = _turns.made(
+                    (id(self._function), *place),
+                    lambda: self._entries.get(key) or programs_of(self._function).get(place),
+                    lambda: self._entered(place, call, arrays, key),
+                )
+                self._entries.keep(key, entry)
+                return entry, arrays, entry.run(arrays)
+        return entry, arrays, None
 
     def _entered(
         self, place: tuple[Any, ...], call: CallStructure, arrays: Sequence[Array], key: tuple[Any, ...]
@@ -189,10 +197,9 @@ class CompiledFunction:
         """A new trace and its program."""
         kinds = [array.abstract for array in arrays]
         log_trace(self._function, self._signature, call, kinds, (*self._entries, key))
-        with without_collection:
-            traced = self._traced(call, kinds)
-            with compiled_for(self._signature.function):
-                run = self._program(traced, call)
+        traced = self._traced(call, kinds)
+        with compiled_for(self._signature.function):
+            run = self._program(traced, call)
         return _Entry(run, traced, run.held_bytes)
 
     def _program(self, traced: Traced, call: CallStructure) -> Executable | StagedExecutable | NaNChecked:

@@ -1,9 +1,10 @@
 """A program: a plan with its pipelines, memory and recorded command buffers. A call submits it once.
 
-A call writes the addresses of its arguments and results into a table that the shaders read, and submits the command
-buffers that were recorded when the program was created. There are RING recordings, each with its own table, so that as
-many calls may be in flight. If shaders see arrays through descriptors, the program is recorded for the descriptor
-ranges that the arrays lie in, when a call first has arrays there.
+A call writes the addresses of its arguments and results into a table that the shaders read, and submits command buffers
+that were recorded before. There are RING recordings, each with its own table, so that as many calls may be in flight.
+The first is made with the program, and others when so many calls are first in flight: then the device is busy. If
+shaders see arrays through descriptors, the program is recorded for the descriptor ranges that the arrays lie in, when a
+call first has arrays there.
 
 A program that takes long is cut into several submissions. Then a call returns when the last of them are in flight.
 """
@@ -206,8 +207,7 @@ class Program:
         self._recording = self.recordings[0]
         weakref.finalize(self, self._resources.retire).atexit = False
         if not plan.range_slots:
-            for recording in self.recordings:
-                self._use_ranges(recording, ())
+            self._use_ranges(self._recording, ())
 
     def __call__(self, *buffers: Buffer) -> list[Buffer]:
         """Submits one run and returns its results at once; their contents are valid when they are `ready()`.
@@ -249,7 +249,7 @@ class Program:
                 self._write(recording.table, 0, *addresses)
                 if self._has_ranges:
                     self._place(recording, (*buffers, *results))
-                elif self._cuts_left < MOST_CUTS:
+                elif self._cuts_left < MOST_CUTS or not recording.made:
                     self._use_ranges(recording, ())
                 recording.addresses = addresses
             if claim is not None:

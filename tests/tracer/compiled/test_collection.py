@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 
 import lavax as lx
 from lavax.tracer.compiled.collection import without_collection
+from lavax.tracer.compiled.executable import Executable
 
 X = np.ones(3, np.float32)
 
@@ -30,6 +31,21 @@ def test_it_rests_while_a_function_is_traced() -> None:
 
     lx.compile(traced).lower(X)
     assert seen == [False] and gc.isenabled()
+
+
+def test_it_rests_until_the_device_has_something_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    call = Executable.__call__
+
+    def running(executable: Executable, arrays: Sequence[lx.Array]) -> list[lx.Array]:
+        seen.append(gc.isenabled())
+        return call(executable, arrays)
+
+    monkeypatch.setattr(Executable, "__call__", running)
+    function = lx.compile(lambda x, by: x * by)
+    assert (np.asarray(function(X, 3.0)) == 3).all() and gc.isenabled()
+    assert (np.asarray(function(X, 4.0)) == 4).all()
+    assert seen == [False, True], "later calls leave it alone"
 
 
 def test_it_goes_on_after_an_error() -> None:

@@ -141,11 +141,13 @@ def test_calls_that_are_waited_for_share_a_recording_and_write_no_addresses_agai
     for _ in range(2 * RING):
         program(buffer)[0].wait()
     assert [recording for recording in program.recordings if recording.number] == [used]
+    assert [recording for recording in program.recordings if recording.made] == [used], "the others are not made yet"
     assert used.addresses is addresses
     np.testing.assert_array_equal(down(device, program(up(device, -VALUES))[0]), 1 - VALUES)
     long = Program(device, slow(300_000))
     results = [long(buffer)[0] for _ in range(RING)]
     assert len({recording.number for recording in long.recordings}) == RING, "in flight each call has its own"
+    assert all(recording.made for recording in long.recordings)
     results[-1].wait()
 
 
