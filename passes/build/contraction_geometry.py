@@ -170,6 +170,8 @@ def lies_in_strides(dot: Node, side: int, computed: Collection[Node]) -> bool:
 
 def are_windows(operand: Node) -> bool:
     """Whether an operand is several windows of several elements each, besides their channels."""
+    while operand.op in ("reshape", "transpose", "pad"):  # as sums are padded, or split into parts
+        (operand,) = operand.operands
     groups = (operand.attrs["axes"], operand.attrs["along"]) if operand.op == "shear" else ()
     return bool(groups) and all(prod(operand.shape[axis] for axis in group) > 1 for group in groups)
 

@@ -11,8 +11,10 @@ The tile is written in a loop over its rows, so that the epilogue is in the shad
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
-from lavax.backends.vulkan.emit.contract.span import both
+from lavax.backends.vulkan.emit.contract.span import Guard, both
 from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
@@ -41,7 +43,10 @@ class Share:
 
 
 class BroadcastTileEmitter:
-    """The state of writing one contraction by broadcast tiles."""
+    """The state of writing one contraction by broadcast tiles.
+
+    All lanes have the elements of the `shared` side, rows or columns, and vectors of their `own` on the other side.
+    """
 
     def __init__(self, contraction: Contraction, tile: BroadcastTile) -> None:
         self.contraction, self.tile, self.body = contraction, tile, contraction.body
@@ -50,27 +55,32 @@ class BroadcastTileEmitter:
         self.steps = VECTOR if contraction.sizes.k % VECTOR == 0 else 1
         self.along_sum = [neighbours_of(contraction.dot, side).summed for side in range(2)]
         self.member = variable("member", tile.lanes)
-        self.rows, self.columns = contraction.open_tile(tile)
+        self.spans = contraction.open_tile(tile)
+        self.shared_side, self.own_side = (1, 0) if tile.turned else (0, 1)
+        self.shared, self.own = self.spans[self.shared_side], self.spans[self.own_side]
         self.body.line("int member = int(gl_LocalInvocationID.x);")
         self.body.scopes[0].variables |= {"member"}
 
     def emit(self) -> Launch:
         self._declare_sums()
         self._sum_loop()
-        self._write_tile()
+        if self.tile.turned and not self.contraction.lies_along_rows():
+            self._write_across()
+        else:
+            self._write_along()
         lines, lanes = self.body.scopes[0].lines, self.tile.lanes
         text = ShaderText(self.body.uses, lines, (lanes, 1), subgroup_size=lanes, shuffles=True)
         words, groups = tuple(self.body.parameters.words), self.contraction.groups(self.tile)
         return Launch(assemble(text), words, groups, text=text)
 
-    def _column(self, vector: int) -> Index:
-        """The offset in the tile of a vector of the lane's columns; neighbouring lanes have neighbouring vectors."""
+    def _offset(self, vector: int) -> Index:
+        """The offset in the tile of one of the lane's own vectors; neighbouring lanes have neighbouring vectors."""
         return linear([(self.member, VECTOR)], vector * VECTOR * self.tile.lanes)
 
     # -- the sum ------------------------------------------------------------------------------------------------------
 
     def _declare_sums(self) -> None:
-        for row in range(self.tile.rows):
+        for row in range(self.tile.shared):
             names = ", ".join(f"s{row}_{vector} = {self.kind}(0)" for vector in range(self.tile.vectors))
             self.body.line(f"{self.kind} {names};")
 
@@ -78,71 +88,96 @@ class BroadcastTileEmitter:
         body, iterations = self.body, self.contraction.sizes.k // self.steps
         with body.block(f"for (int k = 0; k < {body.parameters.integer(iterations)}; ++k)", frozenset(("k",))):
             start = linear([(variable("k", iterations), self.steps)])
-            shares = [self._share(first, start) for first in range(0, self.tile.rows, self.tile.lanes)]
-            columns = [self._right(vector, start) for vector in range(self.tile.vectors)]
-            for row in range(self.tile.rows):
+            shares = [self._share(first, start) for first in range(0, self.tile.shared, self.tile.lanes)]
+            vectors = [self._vector(vector, start) for vector in range(self.tile.vectors)]
+            for row in range(self.tile.shared):
                 group, inside = divmod(row, self.tile.lanes)
                 for step in range(self.steps):
-                    self._multiply(row, shares[group].element(inside, step), [found[step] for found in columns])
+                    self._multiply(row, shares[group].element(inside, step), [found[step] for found in vectors])
 
-    def _multiply(self, row: int, factor: str, columns: list[str]) -> None:
-        if len(columns) > 1:
+    def _multiply(self, row: int, factor: str, vectors: list[str]) -> None:
+        if len(vectors) > 1:
             factor = self.body.declare(self.body.scopes[-1], type_name(self.dtype, 1), factor)
-        for vector, column in enumerate(columns):
-            self.body.line(f"s{row}_{vector} += {factor} * {column};")
+        for vector, elements in enumerate(vectors):
+            self.body.line(f"s{row}_{vector} += {factor} * {elements};")
 
     def _share(self, first: int, start: Index) -> Share:
-        """The lanes' shares of as many rows as there are lanes, from the tile's `first` on, in one iteration.
+        """The lanes' shares of as many shared rows as there are lanes, from the tile's `first` on, in one iteration.
 
         Lanes read neighbours in memory as vectors. If these are along the sum, a lane has a row; if they are along the
         rows, it has four rows at one step of the sum.
         """
-        height = min(self.tile.rows, self.tile.lanes)
-        if self.steps == VECTOR and not self.along_sum[0] and height % VECTOR == 0:
+        height, side = min(self.tile.shared, self.tile.lanes), self.shared_side
+        if self.steps == VECTOR and not self.along_sum[side] and height % VECTOR == 0:
             across = height // VECTOR
             step = remainder(quotient(self.member, across), VECTOR)
-            rows = self.rows.at(linear([(remainder(self.member, across), VECTOR)], first), VECTOR)
-            value = self.contraction.operand(0, rows, linear([(start, 1), (step, 1)]))
+            rows = self.shared.at(linear([(remainder(self.member, across), VECTOR)], first), VECTOR)
+            value = self.contraction.operand(side, rows, linear([(start, 1), (step, 1)]))
             return Share(value.text, value.width, across)
-        row = self.rows.at(linear([(remainder(self.member, height), 1)], first))
+        row = self.shared.at(linear([(remainder(self.member, height), 1)], first))
         summed = linear([(start, 1), (LANE, 1)]) if self.steps == VECTOR else start
-        value = self.contraction.operand(0, row, summed)
+        value = self.contraction.operand(side, row, summed)
         return Share(value.text, value.width, 0)
 
-    def _right(self, vector: int, start: Index) -> list[str]:
-        """A vector of the lane's columns per step of an iteration, read along the axis of neighbours."""
-        column = self._column(vector)
-        if self.steps == VECTOR and self.along_sum[1]:
+    def _vector(self, vector: int, start: Index) -> list[str]:
+        """One of the lane's own vectors per step of an iteration, read along the axis of neighbours."""
+        offset, side = self._offset(vector), self.own_side
+        if self.steps == VECTOR and self.along_sum[side]:
             summed = linear([(start, 1), (LANE, 1)])
-            four = [self.contraction.operand(1, self.columns.at(add(column, n)), summed) for n in range(VECTOR)]
+            four = [self.contraction.operand(side, self.own.at(add(offset, n)), summed) for n in range(VECTOR)]
             texts = [widened(value, VECTOR, self.dtype) for value in four]
             return [f"{self.kind}({', '.join(f'{text}.{c}' for text in texts)})" for c in COMPONENTS]
-        place = self.columns.at(column, VECTOR)
-        values = (self.contraction.operand(1, place, add(start, step)) for step in range(self.steps))
+        place = self.own.at(offset, VECTOR)
+        values = (self.contraction.operand(side, place, add(start, step)) for step in range(self.steps))
         return [widened(value, VECTOR, self.dtype) for value in values]
 
     # -- the result ---------------------------------------------------------------------------------------------------
 
-    def _write_tile(self) -> None:
-        body, tile = self.body, self.tile
-        count = min(tile.rows, self.contraction.sizes.m)
+    def _write_along(self) -> None:
+        """Writes the lanes' own vectors, in a loop over the shared rows."""
+        count = min(self.tile.shared, self.shared.extent)
         row = variable("row", count)
-        # Drivers that know the loop's end unroll it, and then take up to three times as long to compile it.
-        end = body.parameters.unknown(count)
-        with body.block(f"for (int row = 0; row < {end}; ++row)", frozenset(("row",))):
-            for vector in range(tile.vectors):
-                self._write(row, self._column(vector), self._chosen(vector))
+        with self._loop("row", count):
+            for vector in range(self.tile.vectors):
+                sums = [f"s{number}_{vector}" for number in range(self.tile.shared)]
+                offset, value = self._offset(vector), self._chosen(sums, "row")
+                guards = both(self.shared.guards(self.body, row), self.own.guards(self.body, offset, VECTOR))
+                self._write(self.shared.at(row), self.own.at(offset, VECTOR), value, guards)
 
-    def _chosen(self, vector: int) -> str:
-        """A vector of the current row. Drivers compile an array with a variable index far more slowly."""
-        name = self.body.declare(self.body.scopes[-1], self.kind, f"s0_{vector}")
-        for row in range(1, self.tile.rows):
-            self.body.line(f"{name} = mix({name}, s{row}_{vector}, bvec4(row == {row}));")
+    def _write_across(self) -> None:
+        """Writes vectors of shared columns, in loops over these vectors and over four rows of a lane."""
+        count = -(-min(self.tile.shared, self.shared.extent) // VECTOR)
+        four, part = variable("four", count), variable("part", VECTOR)
+        columns = linear([(four, VECTOR)])
+        with self._loop("four", count):
+            own = [[self._of_four(vector, number) for number in range(VECTOR)] for vector in range(self.tile.vectors)]
+            with self._loop("part", VECTOR):
+                for vector, sums in enumerate(own):
+                    parts = [f"{self.kind}({', '.join(f'{name}.{c}' for name in sums)})" for c in COMPONENTS]
+                    row = linear([(self._offset(vector), 1), (part, 1)])
+                    guards = both(self.own.guards(self.body, row), self.shared.guards(self.body, columns, VECTOR))
+                    self._write(self.shared.at(columns, VECTOR), self.own.at(row), self._chosen(parts, "part"), guards)
+
+    def _of_four(self, vector: int, number: int) -> str:
+        """The sums of one of the present four columns."""
+        sums = [f"s{column}_{vector}" for column in range(number, self.tile.shared, VECTOR)]
+        return self._chosen(sums, "four")
+
+    def _loop(self, name: str, count: int) -> AbstractContextManager[None]:
+        # Drivers that know the loop's end unroll it, and then take up to three times as long to compile it.
+        end = self.body.parameters.unknown(count)
+        return self.body.block(f"for (int {name} = 0; {name} < {end}; ++{name})", frozenset((name,)))
+
+    def _chosen(self, vectors: list[str], number: str) -> str:
+        """One of the vectors by its number. Drivers compile an array with a variable index far more slowly."""
+        name = self.body.declare(self.body.scopes[-1], self.kind, vectors[0])
+        for place, vector in enumerate(vectors[1:], start=1):
+            self.body.line(f"{name} = mix({name}, {vector}, bvec4({number} == {place}));")
         return name
 
-    def _write(self, row: Index, column: Index, value: str) -> None:
-        guards = both(self.rows.guards(self.body, row), self.columns.guards(self.body, column, VECTOR))
-        self.contraction.write(self.rows.at(row), self.columns.at(column, VECTOR), GlslValue(value, VECTOR), guards)
+    def _write(self, shared: Index, own: Index, value: str, guards: list[Guard]) -> None:
+        row, column = (own, shared) if self.tile.turned else (shared, own)
+        self.contraction.write(row, column, GlslValue(value, VECTOR), guards)
 
 
 def emit_broadcast(contraction: Contraction, tile: BroadcastTile) -> Launch:

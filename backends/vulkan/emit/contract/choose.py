@@ -27,6 +27,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     cooperative_tile,
     fits,
 )
+from lavax.backends.vulkan.emit.contract.turned import parts_for_turned_tiles, turned_tile
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
@@ -74,6 +75,9 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, togeth
     A dispatch computes as many equal ones `together`. If sums are long, their tiles are chosen as those of one batch.
     """
     sizes = sizes_of(dot)
+    turned = turned_tile(dot, sizes, profile, epilogue) if profile.kind == "cpu" else None
+    if turned is not None:
+        return turned
     if is_along_sums(dot, sizes, profile):
         return subgroup_tile(sizes, profile)
     if profile.kind == "cpu":
@@ -134,7 +138,9 @@ def parts_candidates(dot: Node, profile: DeviceProfile) -> list[int]:
 def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     """Into how many parts the sum of a contraction is best split, so that its tiles keep the device busy."""
     sizes = sizes_of(dot)
-    return 1 if profile.kind == "cpu" or is_along_sums(dot, sizes, profile) else parts_of_sum(dot, sizes, profile)
+    if profile.kind == "cpu":
+        return parts_for_turned_tiles(dot, profile)
+    return 1 if is_along_sums(dot, sizes, profile) else parts_of_sum(dot, sizes, profile)
 
 
 def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:

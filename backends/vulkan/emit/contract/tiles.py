@@ -190,24 +190,32 @@ class CooperativeTile(Tile):
 class BroadcastTile(Tile):
     """Rows and columns of the result that the lanes of one subgroup compute, some vectors of four columns each.
 
-    The number of lanes is a power of two, that of columns a multiple of four times as many.
+    The number of lanes is a power of two, that of columns a multiple of four times as many. In a `turned` tile rows and
+    columns have changed places: lanes have vectors of four rows.
     """
 
     lanes: int
+    turned: bool = False
 
     @property
     def threads(self) -> int:
         return self.lanes
 
     @property
+    def shared(self) -> int:
+        """The rows of which each lane has its columns, or the columns of which it has its rows."""
+        return self.columns if self.turned else self.rows
+
+    @property
     def vectors(self) -> int:
-        """The vectors of a lane's columns."""
-        return self.columns // (VECTOR * self.lanes)
+        """The vectors of a lane's columns, or of its rows."""
+        return (self.rows if self.turned else self.columns) // (VECTOR * self.lanes)
 
     @property
     def has_fours(self) -> bool:
-        """Whether all lanes, but for the last one, have four rows each."""
-        return self.rows % VECTOR == 0 and self.lanes - 1 <= self.rows // VECTOR <= self.lanes
+        """Whether all lanes, but for the last one, have four rows each, and vectors of columns."""
+        fours = self.rows % VECTOR == 0 and self.lanes - 1 <= self.rows // VECTOR <= self.lanes
+        return fours and not self.turned
 
     @property
     def loads(self) -> float:
@@ -225,7 +233,7 @@ class BroadcastTile(Tile):
     @property
     def products(self) -> int:
         """The products of a lane per step of the sum."""
-        return self.rows * VECTOR * self.vectors
+        return self.shared * VECTOR * self.vectors
 
 
 ContractSchedule = RegisterTile | SharedTile | SubgroupTile | BroadcastTile | CooperativeTile

@@ -18,6 +18,7 @@ from lavax.backends.vulkan.emit.contract.choose import choose_parts, choose_sche
 from lavax.backends.vulkan.emit.contract.tiles import (
     NARROW_TILES,
     SHARED_TILES,
+    BroadcastTile,
     ContractSchedule,
     RegisterTile,
     SharedTile,
@@ -103,6 +104,19 @@ def test_broadcast_tiles(rows: int, vectors: int, transposed: str, monkeypatch: 
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
     for m, k, n in [(20, 36, 44), (9, 33, 70), (33, 8, 64), (20, 5, 10)]:
         assert_right(lambda a, b: product(a, b, transposed), *operands(m, k, n, transposed), kind="cpu")
+
+
+@pytest.mark.parametrize("columns, vectors", [(4, 2), (12, 1)])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_turned_tiles(columns: int, vectors: int, transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of results whose neighbours are columns, and of those whose neighbours are rows."""
+    lanes = backend().profile.subgroup_size
+    tile = BroadcastTile(4 * vectors * lanes, columns, lanes, turned=True)
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
+    for m, k, n in [(44, 36, 20), (70, 33, 9), (64, 8, 3), (10, 5, 26)]:
+        arrays = operands(m, k, n, transposed)
+        assert_right(lambda a, b: product(a, b, transposed), *arrays, kind="cpu")
+        assert_right(lambda a, b: lnp.tanh(product(a, b, transposed).T + 1), *arrays, kind="cpu")
 
 
 @pytest.mark.parametrize("function", [lnp.float16, lnp.bfloat16, lnp.int32], ids=lambda dtype: dtype.name)

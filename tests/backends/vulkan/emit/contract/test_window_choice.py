@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lavax.backends.vulkan.emit.contract.choose import choose_schedule
+from lavax.backends.vulkan.emit.contract.tiles import BroadcastTile
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.ir import Graph, Node, TensorType, float32, interpret, verify
@@ -91,6 +93,45 @@ def test_windows_of_one_pixel_are_no_windows(stride: int) -> None:
 def test_results_stay(image: tuple[int, ...], kernels: tuple[int, ...], stride: int) -> None:
     graph, random = _graph(image, kernels, stride), np.random.default_rng(1)
     arrays = [random.integers(-4, 5, node.shape).astype(np.float32) for node in graph.inputs]
+    prepared = prepare(graph, target_of(CPU_DRIVER, 1 << 30, 1 << 28))
+    (right,), (found,) = (interpret(g, *arrays, dtype=np.float64) for g in (graph, prepared))
+    np.testing.assert_array_equal(found, right)
+
+
+def _channels_last(image: tuple[int, ...], kernels: tuple[int, ...]) -> Node:
+    """The product of a convolution of images and kernels whose channels come last."""
+    x, w = input_node("x", TensorType(image, float32)), input_node("w", TensorType(kernels, float32))
+    numbers = {"stride": (1, 1), "low": (1, 1), "high": (1, 1), "dilation": (1, 1), "interior": (0, 0)}
+    axes = {"window": ((1, 2), (0, 1)), "contract": ((3,), (2,)), "batch": ((), ())}
+    return _product(graph_of([x, w], [builder.build("conv", x, w, **axes, **numbers)]), CPU_DRIVER)
+
+
+@pytest.mark.parametrize(
+    "channels, kernels, columns", [(16, 16, 16), (64, 3, 4), (16, 9, 12), (16, 64, None), (16, 1, None)]
+)
+def test_pixels_are_a_lanes_own_where_kernels_are_few(channels: int, kernels: int, columns: int | None) -> None:
+    """Tiles with 32 columns or more would leave most of them empty."""
+    product = _channels_last((8, 16, 16, channels), (3, 3, channels, kernels))
+    tile = choose_schedule(product, CPU_DRIVER)
+    assert (tile.columns if isinstance(tile, BroadcastTile) and tile.turned else None) == columns
+
+
+def test_plain_products_share_their_shader() -> None:
+    x, w = (input_node(name, TensorType(shape, float32)) for name, shape in (("x", (2048, 144)), ("w", (144, 16))))
+    tile = choose_schedule(builder.dot(x, w, ((1,), (0,)), ((), ())), CPU_DRIVER)
+    assert isinstance(tile, BroadcastTile) and not tile.turned
+
+
+@pytest.mark.parametrize("examples, parts", [(64, 4), (2, 1)])
+def test_long_sums_of_few_results_are_split(examples: int, parts: int) -> None:
+    """As of the gradient by eight kernels of one channel: one tile has all of them, and four processors a part each."""
+    shapes = {"images": (examples, 18, 18, 1), "cotangents": (examples, 16, 16, 8)}
+    images, cotangents = (input_node(name, TensorType(shape, float32)) for name, shape in shapes.items())
+    numbers = {"stride": (1, 1), "low": (0, 0), "high": (0, 0), "dilation": (1, 1), "interior": (0, 0)}
+    axes = {"window": ((1, 2), (1, 2)), "contract": ((0,), (0,)), "batch": ((), ())}
+    graph = graph_of([images, cotangents], [builder.build("conv", images, cotangents, **axes, **numbers)])
+    assert sizes_of(_product(graph, CPU_DRIVER)).b == parts
+    arrays = [np.random.default_rng(1).integers(-4, 5, node.shape).astype(np.float32) for node in graph.inputs]
     prepared = prepare(graph, target_of(CPU_DRIVER, 1 << 30, 1 << 28))
     (right,), (found,) = (interpret(g, *arrays, dtype=np.float64) for g in (graph, prepared))
     np.testing.assert_array_equal(found, right)

@@ -33,6 +33,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "channels first, windows of one pixel as rows": (_conv(), ((1, 12, 14, 14), (64, 12, 1, 1))),
     "channels first, a padded sum": (_conv(2, "SAME"), ((1, 3, 14, 14), (20, 3, 3, 3))),
     "channels last": (_conv(2, "SAME", dimension_numbers=CHANNELS_LAST), ((2, 7, 6, 4), (3, 3, 4, 8))),
+    "channels last, few kernels": (_conv(1, "SAME", dimension_numbers=CHANNELS_LAST), ((4, 9, 9, 4), (3, 3, 4, 6))),
+    "channels last, long sums": (_conv(1, "SAME", dimension_numbers=CHANNELS_LAST), ((20, 16, 16, 1), (3, 3, 1, 8))),
     "channels last, of odd numbers": (_conv(dimension_numbers=CHANNELS_LAST), ((1, 6, 5, 3), (2, 3, 3, 5))),
     "dilated both ways": (_conv(1, [(2, 1)], 2, 3), ((2, 3, 9), (4, 3, 3))),
     "groups": (_conv(1, 1, feature_group_count=3), ((2, 6, 5, 5), (9, 2, 3, 3))),
