@@ -23,6 +23,7 @@ from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.joined_parts import with_parts_joined_in_products
 from lavax.passes.prepare.layouts import with_layouts_of_convolutions
 from lavax.passes.prepare.legality import verify_stage
+from lavax.passes.prepare.moments import with_moments_in_parts
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
 from lavax.passes.prepare.vector_norms import with_norms_in_products
@@ -62,6 +63,7 @@ PASSES = (
     Pass("windows", with_windows_in_vectors, "operands of convolutions lie so that windows are loaded as vectors"),
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("lines", with_padded_lines, "large products by matrices read and write lines of whole vectors"),
+    Pass("moments", with_moments_in_parts, "variances of few long columns are found in parts, beside their means"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
     Pass("joins", with_parts_joined_in_products, "products of a vector join the parts of attention that it is made of"),
     Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),

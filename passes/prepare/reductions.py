@@ -34,22 +34,52 @@ _MOST_LOOKED_AT = 64  # elementwise operations ahead of a reduction, in search o
 
 def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     """Splits a long row: parts first, then the sum of the parts. Every run adds in the same order."""
-    (operand,) = node.operands
-    axes = node.attrs["axes"]
-    length = prod(operand.shape[axis] for axis in axes)
+    length = _length(node)
     rows = node.type.size
     if length == 0:
         return build("constant", type=node.type, value=REDUCTIONS[node.op].identity(node.dtype))
-    columns = len(operand.shape) - 1 not in axes
-    if target.rows.long_column is not None:
-        columns = _reads_columns(operand, axes)
-    long_column = target.rows.long_column or SPLIT_ROWS.long_column
+    columns = _is_over_columns(node, target)
     longest = MAX_LOOP_ITERATIONS if columns else target.rows.longest
     long = length >= SPLIT_ROWS.long_row if rows <= SPLIT_ROWS.few_rows else length > longest
-    if columns and 0 < rows < SPLIT_ROWS.few_columns and length >= long_column:
-        part = 1 << (length * rows // SPLIT_ROWS.columns_of_parts).bit_length() >> 1
-        return _in_parts(node, length, rows, max(min(part, SPLIT_ROWS.part), SPLIT_ROWS.shortest_part))
+    part = _part_of_columns(length, rows, target) if columns else None
+    if part is not None:
+        return _in_parts(node, length, rows, part)
     return _in_parts(node, length, rows, SPLIT_ROWS.part) if long and rows else node
+
+
+def part_of_columns(node: Node, target: Target) -> int | None:
+    """The elements of each part of long columns that are split into equal parts; None for all others."""
+    length, axes = _length(node), node.attrs["axes"]
+    inner_first = 0 < len(axes) < node.operands[0].type.rank and axes[0] == 0
+    if not inner_first or not length or not _is_over_columns(node, target):
+        return None
+    part = _part_of_columns(length, node.type.size, target)
+    part = None if part is None else _divisor(length, part)
+    return part if part is not None and length % part == 0 else None
+
+
+def _length(node: Node) -> int:
+    return prod(node.operands[0].shape[axis] for axis in node.attrs["axes"])
+
+
+def _is_over_columns(node: Node, target: Target) -> bool:
+    (operand,) = node.operands
+    if target.rows.long_column is not None:
+        return _reads_columns(operand, node.attrs["axes"])
+    return len(operand.shape) - 1 not in node.attrs["axes"]
+
+
+def _part_of_columns(length: int, columns: int, target: Target) -> int | None:
+    """The elements of each part of columns; None if the columns are best left whole."""
+    if not 0 < columns < SPLIT_ROWS.few_columns or length < (target.rows.long_column or SPLIT_ROWS.long_column):
+        return None
+    part = 1 << (length * columns // SPLIT_ROWS.columns_of_parts).bit_length() >> 1
+    return max(min(part, SPLIT_ROWS.part), SPLIT_ROWS.shortest_part)
+
+
+def _divisor(length: int, part: int) -> int:
+    """The greatest number of elements, up to `part`, that divides a column and is not much less; else `part`."""
+    return next((size for size in range(part, part // 2, -1) if length % size == 0), part)
 
 
 def _reads_columns(operand: Node, axes: tuple[int, ...]) -> bool:
@@ -107,7 +137,7 @@ def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
     order = (*axes, *outer) if inner_first else (*outer, *axes)
     moved = transposed(operand, order)
     if inner_first:  # a divisor needs no padding, and columns are as well aligned wherever parts begin
-        part = next((size for size in range(part, part // 2, -1) if length % size == 0), part)
+        part = _divisor(length, part)
     parts = -(-length // part)
     shape, padding = (
         ((length, rows), ((parts * part - length, 0)))

@@ -102,3 +102,43 @@ def test_folds_leave_few(members: int) -> None:
     left = members // prod(folds(members))
     assert prod(folds(members)) * left == members and 1 <= left <= MOST_LEFT
     assert all(2 <= fold <= MOST_LEFT for fold in folds(members))
+
+
+def test_rows_that_are_walked_twice_are_kept_in_registers() -> None:
+    """By more members than a sum alone would have."""
+    graph = parse("""
+        graph (x: f32[784,256], y: f32[784,256]) {
+          %0 = multiply(x, y) : f32[784,256]
+          %1 = sum(%0) axes=[0] : f32[256]
+          %2 = broadcast(%1) axes=[1] : f32[784,256]
+          %3 = multiply(%2, x) : f32[784,256]
+          %4 = add(%3, y) : f32[784,256]
+          return %4
+        }
+    """)
+    chosen = choose_schedule(kernel_of(graph), GENERIC_GPU, lifted=False)
+    assert isinstance(chosen, InterleavedRows)
+    assert (chosen.members, chosen.unrolled, chosen.loop) == (128, 7, False)
+    x, y = ((RANDOM.normal(size=(784, 256)) / 28).astype("f") for _ in range(2))
+    products = x.astype("d") * y
+    (got,) = run_as_gpu(graph, [x, y])
+    bound = 32 * FLOAT * (np.abs(products).sum(0) * np.abs(x) + np.abs(y))
+    assert (np.abs(got - (products.sum(0) * x + y)) <= bound).all()
+
+
+def test_members_stay_where_more_would_keep_no_row() -> None:
+    """Three arrays of 784 elements a row take more registers than 128 members have."""
+    graph = parse("""
+        graph (a: f32[784,256], b: f32[784,256], c: f32[784,256]) {
+          %0 = multiply(a, b) : f32[784,256]
+          %1 = multiply(%0, c) : f32[784,256]
+          %2 = sum(%1) axes=[0] : f32[256]
+          %3 = broadcast(%2) axes=[1] : f32[784,256]
+          %4 = multiply(%3, a) : f32[784,256]
+          %5 = add(%4, b) : f32[784,256]
+          %6 = add(%5, c) : f32[784,256]
+          return %6
+        }
+    """)
+    chosen = choose_schedule(kernel_of(graph), GENERIC_GPU, lifted=False)
+    assert isinstance(chosen, InterleavedRows) and (chosen.members, chosen.loop) == (64, True)
