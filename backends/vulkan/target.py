@@ -24,7 +24,7 @@ from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
-from lavax.passes.target.kernel_limits import MATRICES
+from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import (
     Attention,
     Dispatches,
@@ -108,6 +108,7 @@ def _scatters(profile: DeviceProfile) -> Scatters:
     return Scatters(
         lines=1 << 6,
         elements_per_update=4,
+        longest_share=MAX_LOOP_ITERATIONS,
         joined_in_place=frozenset(("i32", "u32", *floats)),
         joined_by_rows=frozenset(words),
         one_by_one=1 << 8,

@@ -163,6 +163,8 @@ class Scatters:
     lines: int = 1 << 12
     # The most elements that all copies may have, per element of the updates.
     elements_per_update: int = 2
+    # The most updates of a line of a copy, which one invocation applies one after the other; more are sorted.
+    longest_share: int = 1 << 8
     # The dtypes in which updates of a large array are joined to their places in memory; others are sorted.
     joined_in_place: frozenset[str] = frozenset()
     # The dtypes in which updates that are rows are joined to the rows of an array, in their order.

@@ -88,7 +88,7 @@ def _scatter(node: Node, target: Target) -> Node:
         room = max(limits.elements_per_update * updates.type.size, _LIMITS.always_small) // array.type.size
         parts = min(-(-limits.lines // count), steps // _LIMITS.least_share, room)
         in_place = parts * array.type.size > updates.type.size and is_in_place
-        if parts * count >= _LIMITS.enough_copies and steps <= parts * MAX_LOOP_ITERATIONS and not in_place:
+        if parts * count >= _LIMITS.enough_copies and steps <= parts * limits.longest_share and not in_place:
             return _by_copies(node, lines, join, parts)
     if is_in_place:
         return _by_places(node, join)

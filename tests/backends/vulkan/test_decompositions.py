@@ -266,6 +266,19 @@ def test_scatter_with_the_schedules_of_gpus(op: str, shape: tuple[int, ...], axi
     np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
 
 
+@pytest.mark.parametrize(
+    ("places", "width", "count", "way"), [(3, 512, 2049, "join_runs"), (3, 512, 2048, "sum"), (3, 2, 9000, "sum")]
+)
+def test_gpus_sort_what_would_be_long_shares_of_copies(places: int, width: int, count: int, way: str) -> None:
+    """An invocation joins at most 256 updates, one after the other."""
+    array, updates = (RANDOM.integers(-3, 4, (n, width)).astype(np.int32) for n in (places, count))
+    index = RANDOM.integers(-2, places + 2, count).astype(np.int32)
+    program = scattered("add", array, updates, [index], (0,))
+    assert way in [node.op for node in prepare(program, as_gpu().target).nodes]
+    (found,) = run(program, [array, updates, index], device=as_gpu())
+    np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
+
+
 @pytest.mark.parametrize("length", [700, 9000, 50_000])
 def test_sums_of_floats_at_their_places_are_equal_on_every_run(length: int) -> None:
     array, updates = (RANDOM.normal(size=n).astype(np.float32) for n in (length, 30_000))
