@@ -18,6 +18,7 @@ from lavax.backends.vulkan.emit.fourier.choose import largest_prime, mirrored_st
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
+from lavax.backends.vulkan.emit.loop.workgroup import WORKGROUP_LOOPS
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row, turned_values
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
@@ -125,9 +126,12 @@ def _dispatches(profile: DeviceProfile) -> Dispatches:
 
 
 def _loops(profile: DeviceProfile) -> Loops:
-    turns = RECORDED_TURNS if profile.kind == "gpu" else 1
+    """On a CPU driver a turn whose kernels each read and write less is a workgroup's (emit/loop/workgroup.py)."""
+    on_gpu = profile.kind == "gpu"
     return Loops(
-        turns=turns,
+        turns=RECORDED_TURNS,
+        carried_bytes=0 if on_gpu else WORKGROUP_LOOPS.work // 2,
+        write_copies=on_gpu,
         slices=lambda scan: slices_of(scan, profile),
         in_registers=lambda loop, prepare: in_registers(loop, prepare, profile),
     )

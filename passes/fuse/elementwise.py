@@ -58,7 +58,7 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
 
 def _is_written_twice(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:
     """Whether a node is a copy of what a kernel computes, both of which are returned, such as a carry and its row."""
-    if node.op != "cast" or fusion.target.loops.turns == 1:
+    if node.op != "cast" or not fusion.target.loops.write_copies:
         return False
     (source,) = node.operands
     return node.type == source.type and fusion.draft_of.get(source) is draft and {node, source} <= fusion.returned

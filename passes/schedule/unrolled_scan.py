@@ -26,6 +26,7 @@ from lavax.passes.schedule.embedding import (
     with_distinct_outputs,
 )
 from lavax.passes.schedule.small_steps import COUNTER, copy_steps, filled, incremented, step_of
+from lavax.passes.target.target import Loops
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,21 @@ class RecordedTurns:
 RECORDED_TURNS = RecordedTurns()
 
 
-def suits_unrolling(node: Node, turns: int) -> bool:
-    """Whether the node is a scan whose turns are recorded one after the other, up to so many."""
-    if node.op != "scan" or turns < 2 or node.attrs["length"] == 0:
+def suits_unrolling(node: Node, loops: Loops) -> bool:
+    """Whether the node is a scan whose turns are recorded one after the other."""
+    if node.op != "scan" or loops.turns < 2 or node.attrs["length"] == 0:
         return False
     body = node.attrs["body"]
-    return len(body.nodes) <= RECORDED_TURNS.nodes and not any(
-        OPERATIONS[inner.op].family == "region" for inner in body.nodes
-    )
+    if len(body.nodes) > RECORDED_TURNS.nodes or _computed_bytes(node) < loops.carried_bytes:
+        return False
+    return not any(OPERATIONS[inner.op].family == "region" for inner in body.nodes)
+
+
+def _computed_bytes(scan: Node) -> int:
+    """The size of the largest carry that a turn computes."""
+    body, carries = scan.attrs["body"], int(scan.attrs["carries"])
+    given = set(body.inputs)
+    return max((result.type.nbytes for result in body.outputs[:carries] if result not in given), default=0)
 
 
 def lower_unrolled(flow: ControlFlow, turns: int, schedule: Scheduler, lowered: LoweredControlFlow) -> None:

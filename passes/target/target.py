@@ -205,9 +205,12 @@ class Dispatches:
 class Loops:
     """How loops of dispatches are recorded."""
 
-    # So many turns are recorded one after the other, each with buffers of its own: an even number, or 1. Kernels then
-    # also write the copies of what they compute.
+    # So many turns are recorded one after the other, each with buffers of its own: an even number, or 1.
     turns: int = 1
+    # This is done where a turn computes an array of as many bytes that it carries: other turns may be a workgroup's.
+    carried_bytes: int = 0
+    # Whether kernels also write the copies of what they compute.
+    write_copies: bool = False
     # The number of workgroups that run a scan, each for its own rows of what is carried; 0 if it is no such scan.
     slices: Callable[[Node], int] = _nowhere
     # The loop with bodies as the function prepares them, if one subgroup runs it with all arrays in its registers.

@@ -41,7 +41,9 @@ class SlicedLoops:
 
 SLICED_LOOPS = SlicedLoops()
 # Kernels write copies, too, and what a product reads over and over is computed once.
-_WITHIN = Target(Products(vectors_stay=True), fusion=FusionLimits(prologue_cost=0), loops=Loops(turns=2))
+_WITHIN = Target(
+    Products(vectors_stay=True), fusion=FusionLimits(prologue_cost=0), loops=Loops(turns=2, write_copies=True)
+)
 
 
 @dataclass(frozen=True)

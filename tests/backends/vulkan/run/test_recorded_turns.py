@@ -15,7 +15,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.loop import slices_choice
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.plan import RepeatDispatches
-from lavax.backends.vulkan.plan.profile import GENERIC_GPU
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.ir import Graph, interpret, parse
 from lavax.passes.kernels.interpreter import interpret_kernels
@@ -108,7 +108,7 @@ def graph_of(name: str) -> tuple[Graph, tuple[Any, ...]]:
 
 def program_of(graph: Graph, turns: int) -> KernelProgram:
     target = target_of(GENERIC_GPU, 1 << 34, 1 << 32)
-    target = replace(target, loops=Loops(turns=turns))
+    target = replace(target, loops=Loops(turns=turns, write_copies=True))
     return schedule(prepare(graph, target), target=target)
 
 
@@ -200,3 +200,28 @@ def test_commands_of_a_loop() -> None:
           [] (n) -> (%r1)
     """).strip()
     )
+
+
+def warmed(x: Any) -> Any:
+    """Heat that flows for 19 turns, and what each turn began with along one row."""
+
+    def turn(x: Any, _: Any) -> Any:
+        around = lnp.pad(x, 1)
+        return x + 0.1 * (around[2:, 1:-1] + around[:-2, 1:-1] + around[1:-1, 2:] + around[1:-1, :-2] - 4 * x), x[5]
+
+    return lx.scan(turn, x, None, length=19)
+
+
+@pytest.mark.parametrize("extent, recorded", [(128, True), (64, False)])
+def test_turns_are_recorded_on_cpu_drivers_where_arrays_are_large(extent: int, recorded: bool) -> None:
+    """The others are a workgroup's loop, in which as many turns would be as many kernels."""
+    target = target_of(CPU_DRIVER, 1 << 34, 1 << 32)
+    graph = prepare(simplify(lx.trace(warmed)(lx.ShapeDtype((extent, extent), "float32"))), target)
+    assert ("body.turn1." in str(schedule(graph, target=target))) == recorded
+
+
+def test_recorded_turns_on_the_device_of_cpu_drivers() -> None:
+    x = random.normal(size=(128, 128)).astype("f")
+    graph = simplify(lx.trace(warmed)(x))
+    for found, wanted in zip(run(graph, [x], device=backend_with(kind="cpu")), interpret(graph, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
