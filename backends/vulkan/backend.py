@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ from lavax.backends.vulkan.compile import plan_cache
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.emit.candidates import chosen_by_rules
-from lavax.backends.vulkan.emit.dispatches import Choice, Launches
-from lavax.backends.vulkan.emit.program import by_sizes, emit_likely, emit_program
+from lavax.backends.vulkan.emit.dispatches import Choice
+from lavax.backends.vulkan.emit.program import by_sizes, emit_early, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan
@@ -23,7 +23,7 @@ from lavax.base import config
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, TensorType
 from lavax.ir.printer import structural_key
-from lavax.passes.kernels.kernel import Kernel, KernelStep
+from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram, print_program
 from lavax.passes.prepare.pipeline import PASSES, graph_at, prepare, verify_optimized
 from lavax.passes.reports import Cost, Memory, Profile, cost_of_program, profile_of
@@ -180,21 +180,19 @@ class LoweredGraph:
 
         An output that is an input, or another output, is copied: any of the arrays may be donated.
         """
-        return self._kernels()
-
-    def _kernels(self, *likely: Callable[[Iterable[Kernel]], None]) -> KernelProgram:
         prepared = with_results_apart(prepare(self.graph, self.target), {})
-        return schedule(prepared, self._donated, None, self.target, *likely)
+        return schedule(prepared, self._donated, None, self.target)
 
     @cached_property
     def plan(self) -> Plan:
         """Shaders, dispatches and memory."""
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
-    def find_plan(self, written: Callable[[Dispatch], None]) -> Plan:
+    def find_plan(self, early: Callable[[Dispatch], None], written: Callable[[Dispatch], None]) -> Plan:
         """The plan: made now, or found on disk.
 
-        If it is made now, `written` is told of each dispatch at once, unless shaders are timed meanwhile.
+        If it is made now, `written` is told of each dispatch at once, and `early` of some whose shaders the plan is
+        likely to have before all else is done, unless shaders are timed meanwhile.
         """
         key = self._key()
         kept = None if key is None else plan_cache.load(key)
@@ -202,11 +200,9 @@ class LoweredGraph:
             vars(self)["plan"] = kept
             return kept
         if "plan" not in vars(self) and self._choice is by_sizes:
-            profile, launches = self.backend.profile, Launches()
-            if "kernels" not in vars(self) and not self._eager:
-                vars(self)["kernels"] = self._kernels(
-                    lambda kernels: launches.update(emit_likely(kernels, profile, written))
-                )
+            profile = self.backend.profile
+            is_early = "kernels" not in vars(self) and not self._eager
+            launches = emit_early(self.graph, self.target, profile, early) if is_early else {}
             vars(self)["plan"] = emit_program(self.kernels, profile, self._eager, self._choice, written, launches)
         if key is not None:
             plan_cache.store(key, self.plan)
@@ -273,7 +269,11 @@ class CompiledGraph:
             def written(dispatch: Dispatch) -> None:
                 ahead.want(shader_as_cut(dispatch, pieces_of(dispatch, device.profile, rates)))
 
-            self.program = Program(device, lowered.find_plan(written), rates, ahead)
+            def early(dispatch: Dispatch) -> None:
+                written(dispatch)
+                ahead.begin_last()
+
+            self.program = Program(device, lowered.find_plan(early, written), rates, ahead)
         self.run: Callable[..., Sequence[Buffer]] = self.program.run
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]:

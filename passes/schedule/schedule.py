@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
@@ -44,23 +44,18 @@ WAITING_KERNELS = WaitingKernels()
 _WAITING_KINDS = frozenset({"contract", "row"})  # of kernels that others wait for, which wait too
 
 
-def _nobody_waits(kernels: Iterable[Kernel]) -> None:
-    """What is done with kernels before the whole program is there."""
-
-
 def schedule(
     graph: Graph,
     donated: Sequence[int] = (),
     pairs: Mapping[int, int] | None = None,
     target: Target = ANY_DEVICE,
-    likely: Callable[[Iterable[Kernel]], None] = _nobody_waits,
 ) -> KernelProgram:
     """Fuses a prepared graph into kernels for `target`, and plans their order, buffers and barriers.
 
     `donated` holds the positions of inputs whose memory the results may take over. `pairs` (output position -> input
     position) allows an output to take over the memory of that input only. The bodies of branches and loops are
     prepared for `target` too. If values are recomputed, because memory would hold them over its peak, the
-    graph is fused again; `likely` is told before of kernels of which most will be in the program.
+    graph is fused again.
     """
     graph = with_factors_in_order(without_unread(graph), target.loops.slices)
     known: dict[Hashable, Kernel] = {}
@@ -68,7 +63,6 @@ def schedule(
     if target.fusion.operations_per_byte:
         changed = with_recomputed_values(graph, pieces, _levels(pieces), target.fusion.epilogue_cost)
         if changed is not graph:
-            likely(known.values())
             graph, pieces = changed, _pieces(changed, target, pairs or {}, known)
     groups, phases = dispatch_groups(pieces, target)
     donors = _donors(graph, donated, pairs, groups, phases)

@@ -68,6 +68,12 @@ class Ahead(Generic[_Wanted, _Made]):
         if last is not None:
             self._begin(last)
 
+    def begin_last(self) -> None:
+        """Has the last that was wanted made soon, too: much else is to be done before another one is."""
+        last, self._last = self._last, None
+        if last is not None:
+            self._begin(last)
+
     def _begin(self, wanted: _Wanted) -> None:
         try:
             if self._threads is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from lavax.backends.vulkan.emit.table_names import (
     guards_of_loops,
     rest_of_loop,
 )
-from lavax.backends.vulkan.emit.written_first import is_compiled_longest, written_first
+from lavax.backends.vulkan.emit.written_first import compiles_ahead, how_early, written_first
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import suited
@@ -37,10 +37,13 @@ from lavax.backends.vulkan.plan.plan import (
     Work,
 )
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir import Graph
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.commands import Guard, Guarded, steps_of
 from lavax.passes.kernels.kernel import Kernel, KernelStep, kernel_key
 from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.schedule.early_kernels import early_kernels
+from lavax.passes.target.target import Target
 
 # The emitters of kernels in a loop that one workgroup runs, by the schedule that suits their sizes.
 _EMITTERS_IN_LOOPS = EMITTERS | {
@@ -71,25 +74,27 @@ def emit_program(
     """The plan of a program for a device of this profile.
 
     With `lifted`, sizes are push constants, so that programs that differ only in sizes share their shaders. `written`
-    is told of each dispatch that runs, once its shader is written. `launches` are those that `emit_likely` has found.
+    is told of each dispatch that runs, once its shader is written. `launches` are those that `emit_early` has found.
     """
     return _Emission(program, profile, lifted, choice, written, launches).plan()
 
 
-def emit_likely(kernels: Iterable[Kernel], profile: DeviceProfile, written: Callable[[Dispatch], None]) -> Launches:
-    """Writes the shaders that a driver compiles longest, of kernels that a program is likely to have, for later.
+def emit_early(
+    graph: Graph, target: Target, profile: DeviceProfile, written: Callable[[Dispatch], None]
+) -> Launches:
+    """Writes the shaders that a GPU's driver compiles longest, before a simplified graph is prepared and fused.
 
     `written` is told of a dispatch of each, which stands for those of the program. If that has none, a pipeline was
     made for nothing.
     """
     found: Launches = {}
-    for kernel in kernels:
-        if is_compiled_longest(kernel, profile):
-            of_device = replace(kernel, packed=profile.packed, paired=profile.paired)
-            key = kernel_key(of_device), None
-            if key[0] is not None and key not in found:
-                found[key] = launch = EMITTERS[kernel.kind](of_device, profile, False)
-                written(Dispatch(suited(launch.shader, profile), (), (), launch.groups, False, kernel.kind))
+    kernels = early_kernels(graph, target) if compiles_ahead(profile) else ()
+    for kernel in sorted(kernels, key=how_early):
+        of_device = replace(kernel, packed=profile.packed, paired=profile.paired)
+        key = kernel_key(of_device), None
+        if key[0] is not None and key not in found:
+            found[key] = launch = EMITTERS[kernel.kind](of_device, profile, False)
+            written(Dispatch(suited(launch.shader, profile), (), (), launch.groups, False, kernel.kind))
     return found
 
 

@@ -19,26 +19,24 @@ _ROUTINES = dict.fromkeys(ATTENTION, 1) | dict.fromkeys(GRADIENTS, 0)
 _PRODUCTS, _IN_ORDER = 2, 3
 
 
-def written_first(steps: Iterable[KernelStep], profile: DeviceProfile) -> Sequence[KernelStep]:
-    """The steps to write before all others, in this order: the first of those that have equal kernels.
+def compiles_ahead(profile: DeviceProfile) -> bool:
+    """Whether it matters which shaders come first: CPU drivers compile when a kernel first runs."""
+    return profile.kind == "gpu"
 
-    CPU drivers compile when a kernel first runs, so there it would change nothing.
-    """
-    if profile.kind == "cpu":
+
+def written_first(steps: Iterable[KernelStep], profile: DeviceProfile) -> Sequence[KernelStep]:
+    """The steps to write before all others, in this order: the first of those that have equal kernels."""
+    if not compiles_ahead(profile):
         return ()
     distinct: dict[Sequence[Kernel], KernelStep] = {}
     for step in steps:
         distinct.setdefault(step.kernels, step)
-    early = [(rank, step) for step in distinct.values() if (rank := _rank(step.kernel)) < _IN_ORDER]
+    early = [(rank, step) for step in distinct.values() if (rank := how_early(step.kernel)) < _IN_ORDER]
     return [step for _, step in sorted(early, key=lambda found: found[0])]
 
 
-def is_compiled_longest(kernel: Kernel, profile: DeviceProfile) -> bool:
-    """Whether a kernel's shader is worth writing before it is known what else there is."""
-    return profile.kind == "gpu" and _rank(kernel) < _PRODUCTS
-
-
-def _rank(kernel: Kernel) -> int:
+def how_early(kernel: Kernel) -> int:
+    """The rank of a kernel's shader: the lowest is written first."""
     if kernel.kind == "contract":
         return _PRODUCTS
     return min((_ROUTINES.get(node.op, _IN_ORDER) for node in kernel.graph.nodes), default=_IN_ORDER)

@@ -12,9 +12,8 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax import nn
 from lavax.ir import interpret
-from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.interpreter import interpret_kernels
-from lavax.passes.kernels.kernel import Kernel, KernelStep
+from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule import rematerialization
@@ -210,20 +209,3 @@ def test_small_programs_are_left_alone(limits: Callable[..., None]) -> None:
 def test_costly_values_are_kept(limits: Callable[..., None]) -> None:
     limits(cost=40)
     assert kept_per_layer("perceptron", 6) > 1.7  # a GELU takes more
-
-
-def test_kernels_are_likely_before_the_graph_is_fused_again(limits: Callable[..., None]) -> None:
-    """So that the shaders of attention are compiled while the rest is fused."""
-    loss, weights, x = NETWORKS["attention"]
-    graph = prepare(remove_stop_gradient(lx.compile(lx.grad(loss)).lower(weights, x).optimized), GPU)
-
-    def likely() -> tuple[list[Kernel], list[Kernel]]:
-        told: list[Kernel] = []
-        program = schedule(graph, target=GPU, likely=told.extend)
-        of_program = [kernel for step in steps_of(program.steps) for kernel in step.kernels]
-        return told, [kernel for kernel in of_program if kernel.kind == "routine"]
-
-    told, routines = likely()
-    assert routines and set(routines) <= set(told)
-    limits(nodes=0)
-    assert not likely()[0], "no value is computed again, and nothing is fused twice"

@@ -30,6 +30,17 @@ def test_all_but_the_last_are_made_in_other_threads() -> None:
         assert threading.get_ident() not in (first.result(), second.result())
 
 
+def test_the_last_is_begun_if_much_else_is_to_be_done_first() -> None:
+    with Ahead(thread_of, lambda number: False) as ahead:
+        ahead.want(0)
+        ahead.begin_last()
+        ahead.begin_last()
+        first = ahead.begun(0)
+        assert first is not None and first.result() != threading.get_ident()
+        ahead.want(1)
+        assert ahead.begun(1) is None, "it waits again"
+
+
 def test_one_starts_no_thread_and_what_is_there_is_not_made() -> None:
     before = threading.active_count()
     with Ahead(thread_of, lambda number: number > 0) as ahead:

@@ -11,6 +11,8 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit import dispatches, program
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir import Graph
+from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule import rematerialization
@@ -30,8 +32,7 @@ def _layers(x: Any, weights: Any) -> Any:
 
 
 def _program() -> KernelProgram:
-    kinds = lx.ShapeDtype((128, 64), "float32"), [lx.ShapeDtype((64, 64), "float32")] * 2
-    return schedule(prepare(lx.compile(lx.grad(_layers, 1)).lower(*kinds).optimized))
+    return schedule(prepare(_graph(_layers)))
 
 
 def _written(kernels: KernelProgram, profile: DeviceProfile) -> tuple[Plan, list[Dispatch]]:
@@ -67,37 +68,38 @@ def test_the_plan_is_the_one_written_in_order(device: str, monkeypatch: pytest.M
     assert len(order) == len(dispatches) == len(set(map(id, order))), "each is told of once"
 
 
-def test_shaders_of_likely_kernels_are_those_of_the_plan() -> None:
-    kernels, profile = _program(), PROFILES["gpu"]
-    told: list[Dispatch] = []
-    each = [step.kernel for step in kernels.steps]  # type: ignore[union-attr]
-    launches = program.emit_likely(each, profile, told.append)
-    plan = program.emit_program(kernels, profile)
-    assert {dispatch.shader for dispatch in told} <= {dispatch.shader for dispatch in plan.dispatches}
-    assert len(told) == len(launches) >= 2, "attention and its gradient, once for two layers"
-    assert program.emit_program(kernels, profile, launches=launches) == plan
-    assert not program.emit_likely(each, PROFILES["cpu"], told.append)
-
-
-def test_launches_that_are_given_are_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernels, profile = _program(), PROFILES["gpu"]
-    each = [step.kernel for step in kernels.steps]  # type: ignore[union-attr]
-    launches = program.emit_likely(each, profile, lambda dispatch: None)
-    monkeypatch.setitem(dispatches.EMITTERS, "routine", None)  # type: ignore[arg-type]
-    assert program.emit_program(kernels, profile, launches=launches)
-
-
-def test_a_graph_that_is_fused_twice_has_attention_written_between(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("layers", ["plain", "normed"])
+def test_attention_is_written_before_the_graph_is_prepared(layers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shaders are those of the plan, also if values are computed again after the first fusion."""
     limits = replace(rematerialization.RematerializationLimits(), least_peak=0)
     monkeypatch.setattr(rematerialization, "_LIMITS", limits)
-    kinds = lx.ShapeDtype((128, 64), "float32"), [lx.ShapeDtype((64, 64), "float32")] * 2
-    graph = lx.compile(lx.grad(_normed_layers, 1)).lower(*kinds).optimized
-    told: list[Dispatch] = []
-    plan = ForGpu().lower(graph).find_plan(told.append)
-    early = [dispatch for dispatch in told if not dispatch.slots]
-    assert early and told[: len(early)] == early
-    assert {dispatch.shader for dispatch in early} <= {dispatch.shader for dispatch in plan.dispatches}
+    graph = _graph({"plain": _layers, "normed": _normed_layers}[layers])
+    early: list[Dispatch] = []
+    written: list[Dispatch] = []
+    plan = ForGpu().lower(graph).find_plan(early.append, written.append)
+    kinds = {step.name: _kind(step.kernel) for step in steps_of(ForGpu().lower(graph).kernels.steps)}
+    of_attention = {each.shader: kinds[each.name] for each in plan.dispatches if "attention" in kinds[each.name]}
+    found = [of_attention[each.shader] for each in early]
+    assert found == sorted(found, key=_ORDER.index) and set(found) == set(_ORDER[:2])
+    assert len(early) == len({each.shader for each in early}) <= len(of_attention), "once for layers that are alike"
     assert plan == ForGpu().lower(graph).plan
+    assert set(map(id, written)) == set(map(id, plan.dispatches)), "each dispatch that runs is told of as well"
+
+
+def test_shaders_that_are_written_early_are_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, gpu = _graph(_layers), ForGpu()
+    launches = program.emit_early(graph, gpu.target, gpu.profile, lambda dispatch: None)
+    monkeypatch.setitem(dispatches.EMITTERS, "routine", None)  # type: ignore[arg-type]
+    assert program.emit_program(gpu.lower(graph).kernels, gpu.profile, launches=launches)
+
+
+def test_nothing_is_written_early_for_cpu_drivers() -> None:
+    assert not program.emit_early(_graph(_layers), ForGpu().target, PROFILES["cpu"], lambda dispatch: None)
+
+
+def _graph(layers: Any) -> Graph:
+    kinds = lx.ShapeDtype((128, 64), "float32"), [lx.ShapeDtype((64, 64), "float32")] * 2
+    return lx.compile(lx.grad(layers, 1)).lower(*kinds).optimized
 
 
 def _normed_layers(x: Any, weights: Any) -> Any:
