@@ -152,3 +152,21 @@ def test_squares_on_gpus_and_blocks_on_cpu_drivers() -> None:
         blocked = dispatch_of(_transposed(*shape), CPU_DRIVER)
         assert "shared" not in blocked.shader.source
         assert (f"if (i >= {shape[0] * shape[1] // 16}) return" in blocked.shader.source) == blocks
+
+
+@pytest.mark.parametrize("shape", [(2, 128, 256), (204, 300), (136, 1024), (1, 44, 3072)])
+def test_several_blocks_of_an_invocation(shape: tuple[int, ...]) -> None:
+    """Blocks in groups, in planes of them, and in the order of what is written where groups do not divide them."""
+    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    text, given = (",".join(str(extent) for extent in extents) for extents in ([shape[axis] for axis in order], shape))
+    graph = parse(dedent(f"""
+        graph (x: f32[{given}], y: f32[{text}]) {{
+          %0 = transpose(x) axes=[{",".join(map(str, order))}] : f32[{text}]
+          %1 = add(%0, y) : f32[{text}]
+          return %1
+        }}
+    """))
+    assert "++turn" in dispatch_of(graph, CPU_DRIVER).shader.source
+    x, y = (RANDOM.normal(size=node.shape).astype(np.float32) for node in graph.inputs)
+    (got,) = run(graph, [x, y])
+    np.testing.assert_array_equal(got, np.swapaxes(x, -1, -2) + y)
