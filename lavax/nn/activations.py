@@ -21,9 +21,9 @@ from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy.arrays.splitting import split
 from lavax.numpy.elementwise.arithmetic import abs as absolute
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square, subtract
-from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less_equal
+from lavax.numpy.elementwise.comparison import equal, greater, greater_equal, less, less_equal, logical_or
 from lavax.numpy.elementwise.comparison import where as choice
-from lavax.numpy.elementwise.exponential import exp, expm1, logaddexp
+from lavax.numpy.elementwise.exponential import exp, expm1, log1p
 from lavax.numpy.elementwise.extrema import clip, maximum
 from lavax.numpy.elementwise.hyperbolic import tanh
 from lavax.numpy.elementwise.powers import sqrt
@@ -150,7 +150,8 @@ def log_sigmoid(x: Value) -> Value:
 @_rounded_once
 def softplus(x: Value) -> Value:
     """log(1 + exp(x)), without overflow."""
-    return logaddexp(x, 0.0)
+    above = greater(x, 0)
+    return add(choice(above, x, 0.0), log1p(exp(choice(above, negative(x), x))))
 
 
 @_rounded_once
@@ -287,16 +288,43 @@ def hard_tanh(x: ArrayLike, min_val: ArrayLike = -1.0, max_val: ArrayLike = 1.0)
     return choice(greater(value, high), high, choice(greater(low, value), low, value))
 
 
+# The derivatives of these two are chosen, not products: 0 at NaN of the first, as in JAX, and finite at infinities.
+@custom_jvp
+def _hard_sigmoid(x: Value) -> Value:
+    return divide(relu6(add(x, 3.0)), 6.0)
+
+
+@_hard_sigmoid.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    (x,), (tangent,) = primals, tangents
+    inside = less(absolute(x), 3.0)
+    return _hard_sigmoid(x), choice(inside, multiply(tangent, 1 / 6), 0.0)
+
+
+@custom_jvp
+def _hard_silu(x: Value) -> Value:
+    return multiply(_finite_below(x), _hard_sigmoid(x))
+
+
+@_hard_silu.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    (x,), (tangent,) = primals, tangents
+    between = choice(greater_equal(x, 3.0), 1.0, multiply(add(x, 1.5), 1 / 3))
+    return _hard_silu(x), multiply(tangent, choice(less_equal(x, -3.0), 0.0, between))
+
+
 @_rounded_once
 def hard_sigmoid(x: Value) -> Value:
     """relu6(x + 3) / 6."""
-    return divide(relu6(add(x, 3.0)), 6.0)
+    found: Value = _hard_sigmoid(x)
+    return found
 
 
 @_rounded_once
 def hard_silu(x: Value) -> Value:
     """x · hard_sigmoid(x); 0 at -inf."""
-    return multiply(_finite_below(x), hard_sigmoid(x))
+    found: Value = _hard_silu(x)
+    return found
 
 
 @_rounded_once
@@ -314,15 +342,15 @@ def squareplus(x: Value, b: ArrayLike = 4.0) -> Value:
 @_rounded_once
 def sparse_plus(x: Value) -> Value:
     """0 up to -1, x from 1 on, and (x + 1)² / 4 in between."""
-    between = multiply(0.25, square(add(clip(x, -1.0, 1.0), 1.0)))
-    return choice(less_equal(x, -1.0), 0.0, choice(greater_equal(x, 1.0), x, between))
+    below, above = less_equal(x, -1.0), greater_equal(x, 1.0)
+    near = choice(logical_or(below, above), 1.0, x)
+    return choice(below, 0.0, choice(above, x, multiply(0.25, square(add(near, 1.0)))))
 
 
 @_rounded_once
 def sparse_sigmoid(x: Value) -> Value:
     """(x + 1) / 2 clipped to 0 … 1: the derivative of sparse_plus."""
-    between = multiply(0.5, add(x, 1.0))
-    return choice(less_equal(x, -1.0), 0.0, choice(greater_equal(x, 1.0), 1.0, between))
+    return multiply(0.5, clip(add(x, 1.0), 0.0, 2.0))
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Value:

@@ -7,7 +7,7 @@ from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, square, subtract
-from lavax.numpy.elementwise.comparison import equal, greater, less, where
+from lavax.numpy.elementwise.comparison import equal, greater, less, less_equal, where
 from lavax.numpy.elementwise.exponential import log, log1p
 from lavax.scipy.stirling import horner
 from lavax.tracer import with_weak
@@ -29,7 +29,7 @@ def spence(x: ArrayLike) -> Value:
     value = as_floating(x)
     if value.type.dtype.is_complex:
         raise dtype_error(f"spence is not defined for {value.type} (float dtypes only)")
-    positive = where(greater(value, 0), value, 1.0)
+    positive = where(less_equal(value, 0), 1.0, value)
     low, high = less(positive, 0.5), greater(positive, 2.0)
     # Li2(w) is computed for w = 1 - z from -1 to 1/2, where few terms in u = -log(1 - w) suffice.
     below = where(low, positive, 0.25)
@@ -42,5 +42,5 @@ def spence(x: ArrayLike) -> Value:
     reflected = subtract(subtract(_SIXTH, multiply(log(below), log1p(negative(below)))), found)
     inverted = subtract(negative(multiply(square(log(subtract(above, 1.0))), 0.5)), add(found, _SIXTH))
     inside = where(low, reflected, where(high, inverted, found))
-    found = where(greater(value, 0), inside, math.nan)
+    found = where(less(value, 0), math.nan, inside)
     return with_weak(where(equal(value, 0), _SIXTH, found), value.weak)

@@ -78,7 +78,7 @@ def gammasgn(x: ArrayLike) -> Value:
     odd = equal(remainder(floor(where(less(value, 0), value, 0.0)), 2.0), 1)
     signs = where(logical_or(odd, logical_and(equal(value, 0), signbit(value))), -1.0, 1.0)
     undefined = logical_or(logical_and(less(value, 0), _is_whole(value)), equal(value, -math.inf))
-    result = where(undefined, math.nan, where(equal(value, value), signs, value))
+    result = where(undefined, math.nan, where(equal(value, value), signs, math.nan))
     return with_weak(cast(result, value.type.dtype), value.weak)
 
 
@@ -99,9 +99,9 @@ def _factorial(x: Value) -> Value:
 
 
 def _factorial_slope(tangent: Value, result: Value, x: Value) -> Value:
-    inside = greater_equal(x, 0)
-    slope = multiply(result, _digamma(add(where(inside, x, 0.0), 1.0)))
-    return multiply(tangent, where(inside, slope, 0.0))
+    below = less(x, 0)
+    slope = multiply(result, _digamma(add(where(below, 0.0, x), 1.0)))
+    return multiply(tangent, where(below, 0.0, slope))
 
 
 _factorial.defjvps(_factorial_slope)

@@ -115,10 +115,12 @@ def _upper(a: Value, x: Value, least: int = 0) -> Value:
 
 def _gamma_density(a: Value, x: Value) -> Value:
     """x^(a - 1) e^-x / gamma(a), the derivative by `x` of the lower integral."""
-    inside = logical_and(greater(x, 0), greater(a, 0))
+    inside = logical_and(logical_and(greater(x, 0), greater(a, 0)), less(x, math.inf))
     parameter, limit = where(inside, a, 1.0), where(inside, x, 1.0)
     at_zero = where(less(a, 1), math.inf, where(equal(a, 1), 1.0, 0.0))
-    return where(inside, divide(multiply(_gamma_weight(parameter, limit), parameter), limit), at_zero)
+    exists = logical_and(greater_equal(x, 0), greater_equal(a, 0))
+    at_ends = where(exists, where(equal(x, 0), at_zero, 0.0), math.nan)
+    return where(inside, divide(multiply(_gamma_weight(parameter, limit), parameter), limit), at_ends)
 
 
 @custom_jvp

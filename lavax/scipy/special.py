@@ -108,7 +108,7 @@ def logit(x: ArrayLike) -> Value:
     middle = less(abs(centred), 0.5)
     outer = where(middle, 0.125, value)
     near = multiply(atanh(where(middle, centred, 0.0)), 2.0)
-    return with_weak(where(middle, near, log(divide(outer, subtract(1.0, outer)))), value.weak)
+    return with_weak(where(middle, near, subtract(log(outer), log1p(negative(outer)))), value.weak)
 
 
 def _product_with_logarithm(
@@ -194,5 +194,5 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Value:
     lower = where(is_low, value, -1.0)
     low = subtract(log(multiply(erfcx(multiply(lower, -_ROOT_HALF)), 0.5)), multiply(multiply(lower, 0.5), lower))
     middle = subtract(log1p(erf(multiply(where(is_middle, value, 0.0), _ROOT_HALF))), math.log(2))
-    high = log1p(negative(ndtr(negative(where(greater(value, 0.5), value, 1.0)))))
-    return with_weak(where(is_low, low, where(is_middle, middle, where(isnan(value), value, high))), value.weak)
+    high = log1p(negative(ndtr(negative(where(less_equal(value, 0.5), 1.0, value)))))
+    return with_weak(where(is_low, low, where(is_middle, middle, high)), value.weak)

@@ -4,6 +4,8 @@ Squares of arguments are avoided if they would overflow or cancel before the der
 """
 from __future__ import annotations
 
+import numpy as np
+
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import (
     absolute,
@@ -15,6 +17,7 @@ from lavax.passes.build.builder import (
     greater,
     logical_and,
     maximum,
+    minimum,
     multiply,
     negate,
     sin,
@@ -78,7 +81,8 @@ def _asinh(node: Node, g: Node) -> Node:
     (x,) = node.operands
     if x.dtype.is_complex:
         return multiply(g, build("rsqrt", add(_one(x), multiply(x, x))))
-    size = build("stop_gradient", maximum(absolute(x), _one(x)))
+    finite = minimum(absolute(x), splat(float(np.finfo(x.dtype.numpy).max), x.type))
+    size = build("stop_gradient", maximum(finite, _one(x)))
     unit, ratio = divide(_one(x), size), divide(x, size)
     length = build("rsqrt", add(multiply(unit, unit), multiply(ratio, ratio)))
     return multiply(g, divide(length, size))

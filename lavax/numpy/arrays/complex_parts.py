@@ -50,7 +50,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Value:
         found = atan2(imag(value), real(value))
         return multiply(found, 180 / math.pi) if deg else found
     turned = full_like(value, 180.0 if deg else math.pi)
-    return where(isnan(value), value, where(signbit(value), turned, 0.0))
+    return where(isnan(value), math.nan, where(signbit(value), turned, 0.0))
 
 
 def isreal(x: ArrayLike) -> Value:

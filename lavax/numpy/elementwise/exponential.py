@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lavax.numpy._core.application import real_function, together
 from lavax.numpy._core.operands import ArrayLike, as_operand
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, negative, subtract
-from lavax.numpy.elementwise.comparison import greater, less, not_equal, where
+from lavax.numpy.elementwise.comparison import equal, greater, less, logical_and, not_equal, where
 from lavax.tracer import bind, with_weak
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -60,14 +60,14 @@ def _logarithm_of_sum(
     Of complex numbers, the greater real part decides, and the angle is in [-half_turn, half_turn].
     """
     (first, second), weak = together(name, x, y, real=True)
-    difference = subtract(first, second)
-    # Two equal infinities have no difference: there, and for NaN, the sum is the answer.
-    undefined = not_equal(difference, difference)
+    difference, total = subtract(first, second), add(first, second)
+    # Two equal infinities have no difference: there the sum is the answer.
+    undefined = logical_and(not_equal(difference, difference), equal(total, total))
     # Choices, not `maximum` and `abs`: at a tie they keep derivatives of every order.
     above = greater(_real_part(first), _real_part(second))
     peak, gap = where(above, first, second), where(above, negative(difference), difference)
     softened = add(peak, logarithm(exponential(where(undefined, 0.0, gap))))
-    found = where(undefined, add(first, second), softened)
+    found = where(undefined, total, softened)
     return with_weak(_principal(found, half_turn) if found.type.dtype.is_complex else found, weak)
 
 
