@@ -5,13 +5,14 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.optim.tree.arithmetic import where
+from lavax.optim.tree.leafwise import leafwise
 from lavax.optim.tree.precision import wide
 from lavax.tracer.pytrees import pytree
 
 
 def apply_updates(params: Any, updates: Any) -> Any:
     """The sum of two trees of the same structure, added in float32 at least and rounded to the parameter's dtype."""
-    return pytree.map(lambda p, u: (wide(p) + wide(u)).astype(lnp.asarray(p).dtype), params, updates)
+    return leafwise(lambda p, u: (wide(p) + wide(u)).astype(lnp.asarray(p).dtype), params, updates)
 
 
 def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Any) -> Any:

@@ -6,27 +6,34 @@ about one, they need not find out again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 
+from lavax.base.kept import kept
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node, input_node, topological, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType, TupleType
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft
-from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.kernel import Kernel, Kind
 from lavax.passes.kernels.reads import behind_counted
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A kernel, and the nodes of the whole graph that correspond to its inputs and outputs, and lie between them."""
+    """A kernel, which is made when it is asked for, and the nodes of the whole graph that correspond to its inputs and
+    outputs, and lie between them."""
 
-    kernel: Kernel
+    kind: Kind
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
     computed: Sequence[Node]
+    make: Callable[[], Kernel]
+
+    @kept
+    def kernel(self) -> Kernel:
+        return self.make()
 
 
 def extract(fusion: Fusion, outputs: Iterable[Node], known: dict[Hashable, Kernel] | None = None) -> list[Piece]:
@@ -47,20 +54,12 @@ def extract(fusion: Fusion, outputs: Iterable[Node], known: dict[Hashable, Kerne
 
 
 def _piece(fusion: Fusion, draft: KernelDraft, results: tuple[Node, ...], known: dict[Hashable, Kernel]) -> Piece:
-    """A draft's piece, whose kernel is the one `known` that is equal, if there is one."""
     order, arrays = _computed(fusion, draft, results)
     own = {node: _with_own_counts(node, arrays) for node in order if node.op == "gather"}
     used = chain.from_iterable([own.get(node, node.operands) for node in order] if own else [n.operands for n in order])
     reads = tuple(dict.fromkeys([operand for operand in used if operand in arrays]))
-    fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
-    if own:  # its coordinates may name nodes of this graph
-        kernel = _kernel(draft, order, own, reads, results, fixed)
-        return Piece(kernel, reads, results, topological(results, stop=reads))
-    key = _key(draft, order, reads, results, fixed)
-    found = known.get(key)
-    if found is None:
-        found = known[key] = _kernel(draft, order, own, reads, results, fixed)
-    return Piece(found, reads, results, order)
+    computed = topological(results, stop=reads) if own else order
+    return Piece(draft.kind, reads, results, computed, lambda: _kernel(draft, order, own, reads, results, known))
 
 
 def _computed(fusion: Fusion, draft: KernelDraft, results: Iterable[Node]) -> tuple[list[Node], set[Node]]:
@@ -113,6 +112,25 @@ def _type_key(type: TensorType) -> tuple[Hashable, ...]:
 
 
 def _kernel(
+    draft: KernelDraft,
+    order: Sequence[Node],
+    own: Mapping[Node, tuple[Node, ...]],
+    reads: Sequence[Node],
+    results: Sequence[Node],
+    known: dict[Hashable, Kernel],
+) -> Kernel:
+    """A draft's kernel: the one `known` that is equal, if there is one."""
+    fixed = [node for node in order if node in draft.members and (node in results or node in draft.heavy)]
+    if own:  # its coordinates may name nodes of this graph
+        return _made(draft, order, own, reads, results, fixed)
+    key = _key(draft, order, reads, results, fixed)
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _made(draft, order, own, reads, results, fixed)
+    return found
+
+
+def _made(
     draft: KernelDraft,
     order: Sequence[Node],
     own: Mapping[Node, tuple[Node, ...]],

@@ -87,11 +87,14 @@ def _all_accesses(kernel: Kernel) -> Mapping[Node, Mapping[Index, None]]:
     return accesses(kernel, roots_of(kernel))
 
 
+UPDATES = frozenset((*SCATTERS, "join_places", "join_rows", "join_runs"))  # which may change an array where it lies
+
+
 @once_a_kernel
 def updated_in_place(kernel: Kernel) -> Node | None:
     """The input that a scatter updates, if the kernel uses that input for nothing else."""
     node, *others = kernel.graph.outputs
-    if others or node.op not in (*SCATTERS, "join_places", "join_rows", "join_runs"):
+    if others or node.op not in UPDATES:
         return None
     array, *rest = node.operands
     return array if array.op == INPUT and not any(array in _cone(operand) for operand in rest) else None

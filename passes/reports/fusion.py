@@ -132,7 +132,7 @@ class _Cut:
         inner = [node for node in self.nodes[piece] if _is_computed(node) and node not in piece.writes]
         return FusedKernel(
             name=self.names[piece],
-            kind=piece.kernel.kind,
+            kind=piece.kind,
             nodes=self.nodes[piece],
             written=piece.writes,
             kept=tuple(node for node in inner if self.times[node] == 1),

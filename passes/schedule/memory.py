@@ -143,7 +143,7 @@ def written_over(groups: Sequence[Sequence[Piece]], names: Mapping[Node, str]) -
     taken: set[Node] = set()
     for number, group in enumerate(groups):
         read_twice = _read_twice(group)
-        for piece in group if group[0].kernel.kind != "region" else ():
+        for piece in group if group[0].kind != "region" else ():
             ending = [read for read in piece.reads if last_read[read] == number and read not in read_twice]
             for written in (node for node in piece.writes if _is_large_temporary(node, names)):
                 free = (read for read in ending if read not in taken and _is_large_temporary(read, names))

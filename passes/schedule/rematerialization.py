@@ -128,7 +128,7 @@ def _formulas(
     def may_wait(node: Node) -> bool:
         """Whether each late reader can recompute the value only after its last early use."""
         early = lifetimes.last_use_before(node, peak)
-        anchors = [late[piece] for piece in readers[node] if piece.kernel.kind in _FUSED]
+        anchors = [late[piece] for piece in readers[node] if piece.kind in _FUSED]
         whole = len(anchors) == len(readers[node])
         return whole and all(anchor is not None and lifetimes.written[anchor] > early for anchor in anchors)
 
@@ -186,7 +186,7 @@ def _bytes_of(nodes: Iterable[Node]) -> int:
 
 def _is_factor(node: Node, piece: Piece) -> bool:
     """Whether a product reads the value as one of its operands."""
-    if piece.kernel.kind != "contract":
+    if piece.kind != "contract":
         return False
     factors = [operand for other in piece.computed if _is_product(other) for operand in other.operands]
     return node in factors or any(node in other.operands for other in topological(factors, stop=piece.reads))
@@ -241,7 +241,7 @@ def _read_twice(
         for node in () if piece in late else piece.reads:
             early.setdefault(node, []).append(piece)
     later = {node for piece in late for node in piece.reads if not _is_factor(node, piece)}
-    products = [piece for piece in pieces if piece.kernel.kind == "contract"]
+    products = [piece for piece in pieces if piece.kind == "contract"]
     read_once = [(piece, node) for piece in products for node in piece.writes if len(early.get(node, ())) == 1]
     return [
         node
@@ -253,7 +253,7 @@ def _read_twice(
 
 
 def _is_map_of(node: Node, piece: Piece) -> bool:
-    return piece.kernel.kind == "map" and all(read is node or read.op == INPUT for read in piece.reads)
+    return piece.kind == "map" and all(read is node or read.op == INPUT for read in piece.reads)
 
 
 def _cost(piece: Piece) -> int:

@@ -8,7 +8,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
-from lavax.passes.kernels.accesses import updated_in_place
+from lavax.passes.kernels.accesses import UPDATES, updated_in_place
 from lavax.passes.kernels.commands import Command
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
@@ -106,7 +106,7 @@ def dispatch_groups(pieces: Sequence[Piece], target: Target) -> tuple[list[tuple
 
 
 def _is_control_flow(group: Sequence[Piece]) -> bool:
-    return group[0].kernel.kind == "region"
+    return group[0].kind == "region"
 
 
 def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) -> LoweredControlFlow:
@@ -159,9 +159,9 @@ def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
     for piece in reversed(pieces):
         level, kept = levels[piece], sum(node.type.nbytes for node in piece.reads if node in writer)
         later = readers.get(piece, ())
-        is_last_map = piece.kernel.kind == "map" and not later
+        is_last_map = piece.kind == "map" and not later
         fits = kept <= WAITING_KERNELS.kept_bytes and (is_last_map or kept <= room)
-        may_wait = not later or (kept and piece.kernel.kind in _WAITING_KINDS)
+        may_wait = not later or (kept and piece.kind in _WAITING_KINDS)
         if fits and may_wait and all(waiting.get(reader, 0) > levels[reader] for reader in later):
             waiting[piece] = min((waiting[reader] for reader in later), default=last + 1) - 1
             room -= 0 if is_last_map else kept
@@ -179,7 +179,8 @@ def _after_other_readers(levels: dict[Piece, int], waited_for: Mapping[Piece, Se
             readers.setdefault(node, []).append(piece)
     found = dict(levels)
     for piece in levels:
-        array = updated_in_place(piece.kernel) if piece not in waited_for else None
+        may_update = piece not in waited_for and piece.writes[0].op in UPDATES
+        array = updated_in_place(piece.kernel) if may_update else None
         if array is not None:
             read = piece.reads[piece.kernel.graph.inputs.index(array)]
             others = [levels[other] for other in readers[read] if other is not piece]

@@ -36,7 +36,7 @@ def refuse_uncountable(pieces: Sequence[Piece], names: Mapping[Node, str]) -> No
             raise _uncountable(node, name)
     for piece in pieces:
         large = [node for node in piece.kernel.graph.nodes if node.op == "reshape" and node.type.size > MOST_ELEMENTS]
-        if piece.kernel.kind != "region" and (large or piece.kernel.domain.length > MOST_ELEMENTS):
+        if piece.kind != "region" and (large or piece.kernel.domain.length > MOST_ELEMENTS):
             counted = _counted_node(piece.kernel)
             if counted is not None:
                 raise _uncountable(counted, counted.name)

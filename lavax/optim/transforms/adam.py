@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
 from lavax.optim.transforms.transformation import GradientTransformation
+from lavax.optim.tree.leafwise import leafwise
 from lavax.optim.tree.moments import bias_correction, increment, nesterov_mean, update_moment
 from lavax.optim.tree.precision import cast, full_like, sizes_like, wide, zeros_like
 from lavax.tracer.pytrees import pytree
@@ -56,7 +57,7 @@ def quotient(mean: Any, square: Any, eps: Any, eps_root: Any = 0.0) -> Any:
         inside = v if isinstance(eps_root, (int, float)) and eps_root == 0 else v + eps_root
         return m / (lnp.sqrt(inside) + eps)
 
-    return pytree.map(divided, mean, square)
+    return leafwise(divided, mean, square)
 
 
 def scale_by_adam(

@@ -7,6 +7,7 @@ import lavax.numpy as lnp
 from lavax import random
 from lavax.optim.transforms.masking import masked
 from lavax.optim.transforms.transformation import EmptyState, GradientTransformation, require_params
+from lavax.optim.tree.leafwise import leafwise
 from lavax.optim.tree.moments import increment
 from lavax.optim.tree.precision import wide, wide_dtype
 from lavax.tracer.pytrees import pytree
@@ -41,7 +42,7 @@ def add_decayed_weights(weight_decay: Any = 0.0, mask: Any = None) -> GradientTr
         require_params("add_decayed_weights", params)
         share = weight_decay(state.count) if scheduled else weight_decay
         following = WeightDecaySchedule(increment(state.count)) if scheduled else state
-        return pytree.map(lambda u, p: wide(u) + share * wide(p), updates, params), following
+        return leafwise(lambda u, p: wide(u) + share * wide(p), updates, params), following
 
     decay = GradientTransformation(init, update)
     return decay if mask is None else masked(decay, mask)

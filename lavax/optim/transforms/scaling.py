@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
 from lavax.optim.transforms.transformation import GradientTransformation, empty_state, identity, stateless
+from lavax.optim.tree.leafwise import leafwise
 from lavax.optim.tree.moments import increment
 from lavax.optim.tree.norms import norm
 from lavax.optim.tree.precision import wide
@@ -22,7 +23,7 @@ def scale(step_size: Any) -> GradientTransformation:
     """Updates times `step_size`, a number or an array of rank 0."""
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        return pytree.map(lambda u: step_size * wide(u), updates), state
+        return leafwise(lambda u: step_size * wide(u), updates), state
 
     return GradientTransformation(empty_state, update)
 
@@ -40,7 +41,7 @@ def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> GradientTransformat
             value = wide(leaf)
             return lnp.astype(size, value.dtype) * value
 
-        return pytree.map(scaled, updates), ScaleByScheduleState(increment(state.count))
+        return leafwise(scaled, updates), ScaleByScheduleState(increment(state.count))
 
     return GradientTransformation(init, update)
 

@@ -8,8 +8,8 @@ import math
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.optim.tree.leafwise import leafwise
 from lavax.optim.tree.precision import squared_size, wide
-from lavax.tracer.pytrees import pytree
 
 
 def update_moment(updates: Any, moments: Any, decay: Any, order: int) -> Any:
@@ -20,7 +20,7 @@ def update_moment(updates: Any, moments: Any, decay: Any, order: int) -> Any:
         power = value if order == 1 else squared_size(value) if order == 2 else value**order
         return decay * wide(moment) + (1 - decay) * power
 
-    return pytree.map(mean, updates, moments)
+    return leafwise(mean, updates, moments)
 
 
 def filled_part(decay: Any, count: Any) -> Any:
@@ -34,7 +34,7 @@ def filled_part(decay: Any, count: Any) -> Any:
 def bias_correction(moment: Any, decay: Any, count: Any) -> Any:
     """`moment` divided by 1 - decay^count: the mean without the zero it began with."""
     factor = 1 / filled_part(decay, count)
-    return pytree.map(lambda leaf: wide(leaf) * factor, moment)
+    return leafwise(lambda leaf: wide(leaf) * factor, moment)
 
 
 def increment(count: Any) -> Any:
@@ -50,4 +50,4 @@ def nesterov_mean(updates: Any, mean: Any, decay: Any, count: Any) -> Any:
     """
     ahead = bias_correction(mean, decay, increment(count))
     now = bias_correction(updates, decay, count)
-    return pytree.map(lambda m, g: decay * m + (1 - decay) * g, ahead, now)
+    return leafwise(lambda m, g: decay * m + (1 - decay) * g, ahead, now)
