@@ -60,7 +60,7 @@ DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("lowest", "highest"), INTEGER),
     **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "named", "sequences", "shift"), COUNT),
     **dict.fromkeys(("size", "word"), COUNT),
-    **dict.fromkeys(("bits", "block", "chunk", "rest", "run", "sweeps", "tile"), POSITIVE),
+    **dict.fromkeys(("bits", "block", "chunk", "columns", "rest", "run", "sweeps", "tile"), POSITIVE),
     **dict.fromkeys(("fill", "scale"), REAL),
     "value": NUMBER,
     **dict.fromkeys(("fold", "join", "keep", "name", "precision", "backward"), TEXT),

@@ -14,7 +14,7 @@ from lavax.backends.vulkan.emit.attention.scores import (
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, line_of, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
-from lavax.backends.vulkan.emit.fourier.choose import largest_prime, mirrored_steps_of, steps_of
+from lavax.backends.vulkan.emit.fourier.choose import largest_prime, mirrored_steps_of, odd_steps_of, steps_of
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
@@ -57,6 +57,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         transforms=Transforms(
             steps=lambda points, across, part: steps_of(points, across, part, profile),
             mirrored_steps=lambda points, inverse: mirrored_steps_of(points, inverse, profile),
+            odd_steps=lambda points: odd_steps_of(points, profile),
             largest_prime=largest_prime(profile),
         ),
         fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),

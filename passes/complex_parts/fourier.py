@@ -63,6 +63,9 @@ def _of_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> P
     largest = _largest_prime(x, transforms)
     *batch, length = x.shape
     last, half = len(batch), length // 2
+    if _is_odd_line(length, largest, transforms):
+        type = x.type.with_shape((*batch, half + 1, 2))
+        return separated(build("fourier_from_reals", reshape(x, (prod(batch), length, 1)), type=type))
     if length % 2:
         whole = _along(parts(x, zeros(x.type)), last, False, largest)
         return parts(*(slice_along(part, last, 0, half + 1) for part in whole.nodes))
@@ -80,6 +83,9 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
     largest = _largest_prime(node, transforms)
     *batch, length = node.shape
     last, half = len(batch), length // 2
+    if _is_odd_line(length, largest, transforms):
+        spectrum = reshape(interleaved(s), (prod(batch), 1, half + 1, 2))
+        return build("fourier_to_reals", spectrum, type=node.type, columns=length)
     if length % 2:
         real, imaginary = (flip(slice_along(part, last, 1, half + 1), (last,)) for part in s.nodes)
         whole = parts(*(concatenate([*both], last) for both in zip(s.nodes, (real, negate(imaginary)), strict=True)))
@@ -110,6 +116,11 @@ def _along(z: Parts, axis: int, reverse: bool, largest: int) -> Parts:
     if _is_convolution(length, part, largest):
         return separated(_of_prime(interleaved(z), axis, reverse))
     return _by_products(z, axis, reverse, largest)
+
+
+def _is_odd_line(length: int, largest: int, transforms: Transforms) -> bool:
+    """Whether real lines of that length have kernels of their own, being of an odd number of points."""
+    return length % 2 == 1 and _has_steps(length, largest) and len(transforms.odd_steps(length)) > 0
 
 
 def _has_steps(length: int, largest: int) -> bool:

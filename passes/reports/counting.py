@@ -163,6 +163,17 @@ def _of_fourier_step(node: Node) -> int:
     return node.type.size * (5 * _halvings(points) + 6 * (rest > 1)) // 2
 
 
+def _of_odd_line(node: Node) -> int:
+    """Per number: a transform of complex columns, or of real ones, which takes half, and a product with a root."""
+    (x,) = node.operands
+    columns, rest = node.attrs.get("columns", 1), node.attrs.get("rest", 1)
+    points = {
+        "fourier_from_half": (2 * x.shape[1] - 1) // (columns * rest),
+        "fourier_to_reals": columns,
+    }.get(node.op, x.shape[1])
+    return max(node.type.size, x.type.size) * (5 * _halvings(points) + 6) // 2
+
+
 def _of_svd(node: Node, m: int, n: int) -> int:
     return 6 * m * n**2 + 20 * n**3 if node.attrs["vectors"] else 4 * n**2 * (3 * m - n) // 3
 
@@ -211,6 +222,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "rfft": _of_rfft,
     "irfft": _of_irfft,
     "fourier_step": _of_fourier_step,
+    **dict.fromkeys(("fourier_from_half", "fourier_from_reals", "fourier_to_half", "fourier_to_reals"), _of_odd_line),
     "fourier_spectrum": _of_real_line,
     "fourier_join": _of_real_line,
     "fold_runs": _of_operand,

@@ -141,6 +141,10 @@ def _no_steps(points: int, inverse: bool) -> Sequence[int]:
     return ()
 
 
+def _no_odd_steps(points: int) -> Sequence[int]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Transforms:
     """How Fourier transforms are computed."""
@@ -151,6 +155,9 @@ class Transforms:
     # Of a transform of so many points that are pairs of real ones, or of its inverse, with the points of the last step
     # at the end; none if no step holds the numbers that are joined, which are mirrored.
     mirrored_steps: Callable[[int, bool], Sequence[int]] = _no_steps
+    # Of a transform of an odd number of real points, the step on real numbers first, which is the last one of the
+    # inverse; none if it is a transform of complex numbers.
+    odd_steps: Callable[[int], Sequence[int]] = _no_odd_steps
     # The largest prime number of points of a step; of few numbers it is at most 31.
     largest_prime: int = 31
 

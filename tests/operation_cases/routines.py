@@ -198,6 +198,45 @@ def _joins() -> Iterator[Case]:
         yield case_of("fourier_join", f"{dtype}-{points}-{rest}", [values], dict(rest=rest), result)
 
 
+# Lines, points of a real line, and the columns that are held of their frequencies.
+_ODD_LINES = ((1, 1, 1), (3, 7, 4), (2, 9, 5), (2, 15, 8), (5, 5, 4))
+
+
+def _from_reals() -> Iterator[Case]:
+    for (lines, points, held), rest, dtype in product(_ODD_LINES, (1, 3), (float32, float64)):
+        values = sample(generator(f"reals{points}{rest}"), TensorType((lines, points, rest), dtype))
+        result = TensorType((lines, rest, held, 2), dtype)
+        yield case_of("fourier_from_reals", f"{dtype}-{points}-{rest}", [values], {}, result)
+
+
+def _to_reals() -> Iterator[Case]:
+    for (lines, points, held), rest, dtype in product(_ODD_LINES, (1, 3), (float32, float64)):
+        values = sample(generator(f"to{points}{rest}"), TensorType((lines, rest, held, 2), dtype))
+        result = TensorType((lines, points, rest), dtype)
+        yield case_of("fourier_to_reals", f"{dtype}-{points}-{rest}", [values], dict(columns=points), result)
+
+
+# Points of the step and between them.
+_OF_HALF = ((3, 1), (5, 3), (35, 1))
+
+
+def _to_half() -> Iterator[Case]:
+    for (lines, columns, held), (points, rest), dtype in product(_ODD_LINES[1:], _OF_HALF, (float32, float64)):
+        values = sample(generator(f"half{points}{rest}{columns}"), TensorType((lines, points, rest, held, 2), dtype))
+        result = TensorType((lines, points * rest * columns // 2 + 1, 2), dtype)
+        label = f"{dtype}-{points}-{rest}-{columns}"
+        yield case_of("fourier_to_half", label, [values], dict(columns=columns), result)
+
+
+def _from_half() -> Iterator[Case]:
+    for (lines, columns, held), (points, rest), dtype in product(_ODD_LINES[1:], _OF_HALF, (float32, float64)):
+        operand = TensorType((lines, points * rest * columns // 2 + 1, 2), dtype)
+        values = sample(generator(f"whole{points}{rest}{columns}"), operand)
+        result = TensorType((lines, rest, points, held, 2), dtype)
+        label = f"{dtype}-{points}-{rest}-{columns}"
+        yield case_of("fourier_from_half", label, [values], dict(columns=columns, rest=rest), result)
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_chunks, op) for op in ("chunk_totals", "cumulative_chunks")},
@@ -206,9 +245,13 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "select_greatest": _select_greatest,
     "sort_runs": _sort_runs,
     "unsort": _unsort,
+    "fourier_from_half": _from_half,
+    "fourier_from_reals": _from_reals,
     "fourier_join": _joins,
     "fourier_spectrum": _spectra,
     "fourier_step": _fourier_steps,
+    "fourier_to_half": _to_half,
+    "fourier_to_reals": _to_reals,
     "merge_runs": _merge_runs,
     "search_sorted": _search_sorted,
     "count_digits": _count_digits,

@@ -7,9 +7,11 @@ ones do.
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.fourier.choose import reads_pairs
 from lavax.backends.vulkan.emit.map.flat_map import suits_descriptors
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.graph import Node
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
@@ -23,11 +25,12 @@ class EagerShaders:
     # From so many elements on, a shader of a program's own takes as long to compile as it saves in 10 to 50 calls.
     own: int = 1 << 16
     points: int = 1 << 8  # of a step of a Fourier transform: those of more have shaders of their own
+    # The same if numbers are read one by one, as those of odd lines are, or are real.
+    single_points: int = 1 << 4
+    real_points: int = 1 << 6
 
 
 EAGER_SHADERS = EagerShaders()
-# Steps of Fourier transforms, whose operand's axis 1 is the line.
-_OF_LINES = frozenset(("fourier_step", "fourier_spectrum", "fourier_join"))
 
 
 def has_shaders_of_its_own(program: KernelProgram, profile: DeviceProfile) -> bool:
@@ -40,10 +43,30 @@ def has_shaders_of_its_own(program: KernelProgram, profile: DeviceProfile) -> bo
         return False
     kernels = [kernel for step in steps_of(program.steps) for kernel in step.kernels]
     outputs = [kernel.graph.outputs[0] for kernel in kernels]
-    if any(node.op in _OF_LINES and node.operands[0].shape[1] > EAGER_SHADERS.points for node in outputs):
+    if any(_has_long_lines(node, profile) for node in outputs):
         return True
     arrays = (node for kernel in kernels for node in (*kernel.graph.inputs, *kernel.graph.outputs))
     return max((node.type.size for node in arrays), default=0) >= EAGER_SHADERS.own
+
+
+def _has_long_lines(node: Node, profile: DeviceProfile) -> bool:
+    """Whether a node is a step of a Fourier transform of many points."""
+    if not node.op.startswith("fourier_"):
+        return False
+    shape, limits = node.operands[0].shape, EAGER_SHADERS
+    match node.op:
+        case "fourier_from_reals":
+            return shape[1] > limits.real_points
+        case "fourier_to_reals":
+            return bool(node.attrs["columns"] > limits.real_points)
+        case "fourier_from_half":
+            points = (2 * shape[1] - 1) // (node.attrs["columns"] * node.attrs["rest"])
+            return bool(points > limits.single_points)
+        case "fourier_step" | "fourier_to_half":
+            _, points, rest, behind, _ = shape
+            in_pairs = reads_pairs(points, rest, behind, profile)
+            return points > (limits.points if in_pairs else limits.single_points)
+    return shape[1] > limits.points
 
 
 def is_flat(step: KernelStep, profile: DeviceProfile) -> bool:

@@ -7,6 +7,12 @@ from collections.abc import Callable, Hashable, Sequence
 from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
 from lavax.backends.vulkan.emit.fourier.kernel import emit_fourier_step
+from lavax.backends.vulkan.emit.fourier.odd_lines import (
+    emit_from_half,
+    emit_from_reals,
+    emit_to_half,
+    emit_to_reals,
+)
 from lavax.backends.vulkan.emit.fourier.real_lines import emit_join, emit_spectrum
 from lavax.backends.vulkan.emit.linalg.bidiagonal import emit_bidiagonal
 from lavax.backends.vulkan.emit.linalg.bidiagonal_singular_values import emit_bidiagonal_svd
@@ -73,9 +79,13 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "cholesky": _unless_small(emit_small_cholesky, emit_cholesky),
     "count_digits": RoutineEmitter(emit_count_digits),
     "eigh": RoutineEmitter(emit_eigh),
+    "fourier_from_half": RoutineEmitter(emit_from_half),
+    "fourier_from_reals": RoutineEmitter(emit_from_reals),
     "fourier_join": RoutineEmitter(emit_join),
     "fourier_spectrum": RoutineEmitter(emit_spectrum),
     "fourier_step": RoutineEmitter(emit_fourier_step),
+    "fourier_to_half": RoutineEmitter(emit_to_half),
+    "fourier_to_reals": RoutineEmitter(emit_to_reals),
     "fold_runs": RoutineEmitter(emit_fold_runs),
     "householder": RoutineEmitter(emit_householder),
     "jacobi": RoutineEmitter(emit_jacobi),

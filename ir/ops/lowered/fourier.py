@@ -14,10 +14,10 @@ _DTYPES = (float32, float64)
 
 def _infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     (x,) = operands
-    _check_dtype("fourier_step", x)
+    check_dtype("fourier_step", x)
     if x.rank != 5 or x.shape[-1] != 2:
         raise ShapeError(f"fourier_step: {x} is no [lines,points,rest,behind,2]")
-    return _of_size("fourier_step", declared, x, x.size)
+    return of_size("fourier_step", declared, x, x.size)
 
 
 def _evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
@@ -38,29 +38,29 @@ define(Operation("fourier_step", "lowered", _infer, _evaluate, ("reverse",), typ
 
 def _infer_spectrum(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     (x,) = operands
-    _check_dtype("fourier_spectrum", x)
+    check_dtype("fourier_spectrum", x)
     if x.rank != 4 or x.shape[-1] != 2:
         raise ShapeError(f"fourier_spectrum: {x} is no [lines,points,behind,2]")
     lines, points, behind, _ = x.shape
-    return _of_size("fourier_spectrum", declared, x, 2 * lines * (points * behind + 1))
+    return of_size("fourier_spectrum", declared, x, 2 * lines * (points * behind + 1))
 
 
 def _infer_join(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     (x,) = operands
-    _check_dtype("fourier_join", x)
+    check_dtype("fourier_join", x)
     if x.rank != 3 or x.shape[-1] != 2 or x.shape[1] < 2:
         raise ShapeError(f"fourier_join: {x} is no [lines,half+1,2]")
     if attrs["rest"] < 1 or (x.shape[1] - 1) % attrs["rest"]:
         raise ShapeError(f"fourier_join: {x} has no lines of {attrs['rest']} places")
-    return _of_size("fourier_join", declared, x, 2 * x.shape[0] * (x.shape[1] - 1))
+    return of_size("fourier_join", declared, x, 2 * x.shape[0] * (x.shape[1] - 1))
 
 
-def _check_dtype(name: str, x: TensorType) -> None:
+def check_dtype(name: str, x: TensorType) -> None:
     if x.dtype not in _DTYPES:
         raise DtypeError(f"{name} is not defined for {x} (f32 and f64 only)")
 
 
-def _of_size(name: str, declared: TensorType | None, x: TensorType, size: int) -> TensorType:
+def of_size(name: str, declared: TensorType | None, x: TensorType, size: int) -> TensorType:
     if declared is None or declared.dtype != x.dtype or declared.size != size:
         raise ShapeError(f"{name}: the result has {size} {x.dtype}, not {declared}")
     return declared

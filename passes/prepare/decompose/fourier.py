@@ -67,8 +67,47 @@ def _join(node: Node, target: Target) -> Node:
     return _in_steps(found, widths, True, node.type) if widths else found
 
 
+def _from_reals(node: Node, target: Target) -> Node:
+    (x,) = node.operands
+    lines, points, rest = x.shape
+    steps = () if rest > 1 else target.transforms.odd_steps(points)
+    if len(steps) < 2:
+        return node
+    first, *widths, last = steps
+    held, rest = _held(first), points // first
+    form = x.type.with_shape((lines, rest, 1, held, 2))
+    x = _in_steps(build("fourier_from_reals", reshape(x, (lines, first, rest)), type=form), widths, False)
+    ahead = reshape(x, (lines, last, rest // last, held, 2))
+    return build("fourier_to_half", ahead, type=node.type, columns=first)
+
+
+def _to_reals(node: Node, target: Target) -> Node:
+    (s,) = node.operands
+    lines, rest, half, _ = s.shape
+    points = node.attrs["columns"]
+    steps = () if rest > 1 else target.transforms.odd_steps(points)
+    if len(steps) < 2:
+        return node
+    last, first, *widths = steps
+    held, rest = _held(last), points // last
+    form = s.type.with_shape((lines, rest // first, 1, first * held, 2))
+    s = reshape(s, (lines, half, 2))
+    found = build("fourier_from_half", s, type=form, columns=last, rest=rest // first)
+    ahead = reshape(_in_steps(found, widths, True), (lines, rest, held, 2))
+    return build("fourier_to_reals", ahead, type=node.type, columns=last)
+
+
+def _held(columns: int) -> int:
+    """How many columns steps hold of an odd number, of which the others are conjugates: an even number, so that two are
+    read and written together."""
+    half = columns // 2 + 1
+    return half + half % 2
+
+
 RULES: dict[str, Callable[[Node, Target], Node]] = {
     "fourier_step": _steps,
     "fourier_spectrum": _spectrum,
     "fourier_join": _join,
+    "fourier_from_reals": _from_reals,
+    "fourier_to_reals": _to_reals,
 }

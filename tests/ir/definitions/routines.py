@@ -175,3 +175,61 @@ def fourier_step(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: T
     )
     total *= cmath.exp(turn * frequency * other / (points * rest))
     return (total.real, total.imag)[side]
+
+
+def fourier_from_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The sum of the real points of a line, each turned by its place and frequency, and then by the twiddle factor."""
+    x = arrays[0]
+    lines, points, rest = x.shape
+    held = type.size // (2 * lines * rest)
+    at = np.ravel_multi_index(place, type.shape)
+    line, other, frequency, side = (int(n) for n in np.unravel_index(at, (lines, rest, held, 2)))
+    turns = [_turned(-frequency * (point * rest + other), points * rest) for point in range(points)]
+    return _part(sum(x[line, point, other] * turn for point, turn in enumerate(turns)), side)
+
+
+def fourier_to_half(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The frequency column + columns·row of the line, or the conjugate of the opposite one."""
+    x, columns = arrays[0], attrs["columns"]
+    _, points, rest, _, _ = x.shape
+    line, frequency, side = place
+    is_held = frequency % columns <= columns // 2
+    row, column = divmod(frequency if is_held else points * rest * columns - frequency, columns)
+    own, other = divmod(row, rest)
+    found = sum(complex(*x[line, point, other, column]) * _turned(-own * point, points) for point in range(points))
+    return _part(found if is_held else found.conjugate(), side)
+
+
+def fourier_from_half(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """A step in reverse, of the columns of the whole spectrum that half of it gives."""
+    s, columns, rest = arrays[0], attrs["columns"], attrs["rest"]
+    length = 2 * s.shape[1] - 1
+    points = length // (columns * rest)
+    line, other, frequency, column, side = place
+
+    def whole(k: int) -> complex:
+        real, imaginary = s[line, min(k, length - k)]
+        return complex(real, (imaginary if 2 * k < length else -imaginary) * (k > 0))
+
+    numbers = [whole(column + columns * (other + rest * point)) for point in range(points)]
+    found = sum(x * _turned(frequency * (point * rest + other), points * rest) for point, x in enumerate(numbers))
+    return _part(found, side)
+
+
+def fourier_to_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The real part of the sum over all frequencies, those beyond half as conjugates."""
+    z, points = arrays[0], attrs["columns"]
+    lines, rest, _, _ = z.shape
+    at = np.ravel_multi_index(place, type.shape)
+    line, point, other = (int(n) for n in np.unravel_index(at, (lines, points, rest)))
+    turns = {k: _turned(k * (point * rest + other), points * rest) for k in range(1, points // 2 + 1)}
+    return z[line, other, 0, 0] + 2 * sum((complex(*z[line, other, k]) * turn).real for k, turn in turns.items())
+
+
+def _turned(place: int, length: int) -> complex:
+    """The root of unity at a place."""
+    return cmath.exp(2j * math.pi * (place % length) / length)
+
+
+def _part(number: complex, side: int) -> float:
+    return (number.real, number.imag)[side]

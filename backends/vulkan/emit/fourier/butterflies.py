@@ -21,7 +21,7 @@ from lavax.passes.numerics.unit_roots import unit_root
 # The radices, in the order in which they are split off.
 _RADICES = (4, 2, 3, 5)
 _CLOSE = 1e-12
-_LARGEST_DIRECT = 31
+LARGEST_DIRECT = 31  # points of a prime number that are no convolution
 
 
 def vector_type(part: DType, width: int) -> str:
@@ -118,10 +118,10 @@ def transformed(registers: Registers, points: Sequence[Number]) -> list[Number]:
         return list(points)
     if count in _OWN:
         return _OWN[count](registers, points)
-    width = next((radix for radix in _RADICES if count % radix == 0), _least_factor(count))
+    width = next((radix for radix in _RADICES if count % radix == 0), least_factor(count))
     if width == count:
-        return _prime(registers, points) if count <= _LARGEST_DIRECT else _by_convolution(registers, points)
-    alone = _power_of(_least_factor(count), count)
+        return _prime(registers, points) if count <= LARGEST_DIRECT else _by_convolution(registers, points)
+    alone = power_of(least_factor(count), count)
     if alone < count:
         return _of_coprime(registers, points, alone)
     rest = count // width
@@ -162,7 +162,7 @@ def _by_convolution(registers: Registers, points: Sequence[Number]) -> list[Numb
     return [total, *(found[frequency] for frequency in range(1, count))]
 
 
-def _power_of(prime: int, number: int) -> int:
+def power_of(prime: int, number: int) -> int:
     """The largest power of the prime that divides the number."""
     found = 1
     while number % (found * prime) == 0:
@@ -170,7 +170,7 @@ def _power_of(prime: int, number: int) -> int:
     return found
 
 
-def _least_factor(number: int) -> int:
+def least_factor(number: int) -> int:
     return next(factor for factor in range(2, number + 1) if number % factor == 0)
 
 

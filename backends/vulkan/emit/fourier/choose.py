@@ -28,6 +28,7 @@ class RegisterLimits:
     gpu: int = 16
     prime_cpu: int = 127
     prime_gpu: int = 31
+    real_cpu: int = 127  # points of a step of a real line of odd length
     together: int = 32
     few: int = 2
     many: int = 4
@@ -118,6 +119,14 @@ def has_pairs(points: int, lanes: int) -> bool:
     return points % (4 * lanes) == 0 and points // (2 * lanes) <= LANE_LIMITS.along
 
 
+def reads_pairs(points: int, rest: int, behind: int, profile: DeviceProfile) -> bool:
+    """Whether a step reads two numbers at a time that are neighbours in memory."""
+    if rest * behind == 1:
+        return points % 2 == 0
+    has_two = points <= REGISTER_LIMITS.together or lanes_of(points, rest, behind, profile) > 0
+    return rest * behind % 2 == 0 and has_two
+
+
 def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step, in whose last one an invocation of a CPU driver holds two lines, or the only one is by
     lanes; none on a GPU."""
@@ -131,6 +140,26 @@ def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Seq
     if last <= REGISTER_LIMITS.together:
         return (*others, last)
     return _steps(prime_factors(points), REGISTER_LIMITS.together)
+
+
+def odd_steps_of(points: int, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step of a transform of an odd number of real ones, of which the first step takes real numbers;
+    none on a GPU.
+
+    A real point takes half as long as a complex one.
+    """
+    if profile.kind != "cpu" or points % 2 == 0 or points == 1:
+        return ()
+    most = range(3, min(points, REGISTER_LIMITS.real_cpu) + 1, 2)
+    ways = [(first, *_odd_rest(points // first, profile)) for first in most if points % first == 0]
+    return min(ways, key=lambda way: (len(way), way[0] + 2 * sum(way[1:])), default=())
+
+
+def _odd_rest(points: int, profile: DeviceProfile) -> Sequence[int]:
+    """The steps on complex numbers; one of many points takes less time than two."""
+    if points == 1:
+        return ()
+    return (points,) if points <= REGISTER_LIMITS.real_cpu else _steps_in_registers(points, True, profile)
 
 
 def largest_prime(profile: DeviceProfile) -> int:

@@ -193,9 +193,10 @@ def test_long_eager_maps(dtype: str, length: int) -> None:
 
 
 def test_long_fourier_transforms_have_shaders_of_their_own_on_cpu_drivers() -> None:
-    """Those of up to 256 points serve any number of lines."""
+    """Those of up to 256 points serve any number of lines, or of 16 that are read one by one."""
     for profile in PROFILES.values():
-        for points, own in ((256, False), (512, profile.kind == "cpu")):
+        is_cpu = profile.kind == "cpu"
+        for points, own in ((256, False), (512, is_cpu), (15, False), (27, is_cpu)):
             text = f"""
                 graph (x: f32[6,{points},1,1,2]) {{
                   %0 = fourier_step(x) reverse=false : f32[6,{points},1,1,2]

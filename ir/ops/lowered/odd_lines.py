@@ -1,0 +1,137 @@
+"""Steps of Fourier transforms of real lines of odd length, on numbers whose parts lie side by side.
+
+A line of n·m real points is transformed along n, whose frequencies beyond half are conjugates and left out, and then
+as complex numbers along m. The last step gives half the spectrum. The inverse takes the same way back.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lavax.base.errors import ShapeError
+from lavax.ir.operation import Attributes, Operation, define
+from lavax.ir.ops.lowered.fourier import check_dtype, of_size
+from lavax.ir.types import TensorType
+
+
+def _infer_from_reals(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (x,) = operands
+    check_dtype("fourier_from_reals", x)
+    if x.rank != 3 or x.shape[1] % 2 == 0:
+        raise ShapeError(f"fourier_from_reals: {x} is no [lines,points,rest] of an odd number of points")
+    lines, points, rest = x.shape
+    columns = _columns("fourier_from_reals", declared, points, lines * rest)
+    return of_size("fourier_from_reals", declared, x, 2 * lines * rest * columns)
+
+
+def _infer_to_half(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (x,) = operands
+    check_dtype("fourier_to_half", x)
+    if x.rank != 5 or x.shape[-1] != 2 or not _holds(x.shape[3], attrs["columns"]):
+        raise ShapeError(f"fourier_to_half: {x} is no [lines,points,rest,half of {attrs['columns']} columns,2]")
+    lines, points, rest, _, _ = x.shape
+    return of_size("fourier_to_half", declared, x, lines * (points * rest * attrs["columns"] + 1))
+
+
+def _infer_from_half(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (x,) = operands
+    check_dtype("fourier_from_half", x)
+    if x.rank != 3 or x.shape[-1] != 2:
+        raise ShapeError(f"fourier_from_half: {x} is no [lines,half,2]")
+    lines, length, columns = x.shape[0], 2 * x.shape[1] - 1, attrs["columns"]
+    if columns < 1 or attrs["rest"] < 1 or length % (columns * attrs["rest"]):
+        raise ShapeError(f"fourier_from_half: {x} has no lines of {columns} columns and {attrs['rest']} places")
+    held = _columns("fourier_from_half", declared, columns, lines * length // columns)
+    return of_size("fourier_from_half", declared, x, 2 * lines * length // columns * held)
+
+
+def _infer_to_reals(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    (x,) = operands
+    check_dtype("fourier_to_reals", x)
+    if x.rank != 4 or x.shape[-1] != 2 or not _holds(x.shape[2], attrs["columns"]):
+        raise ShapeError(f"fourier_to_reals: {x} is no [lines,rest,half of {attrs['columns']} columns,2]")
+    lines, rest, _, _ = x.shape
+    return of_size("fourier_to_reals", declared, x, lines * rest * attrs["columns"])
+
+
+def _holds(held: int, columns: int) -> bool:
+    """Whether that is half of an odd number of columns, or some more."""
+    return columns % 2 == 1 and columns // 2 < held <= columns
+
+
+def _columns(name: str, declared: TensorType | None, columns: int, each: int) -> int:
+    """How many of the columns the result has."""
+    held = declared.size // (2 * each) if declared and each else columns // 2 + 1
+    if not _holds(held, columns):
+        raise ShapeError(f"{name}: the result has half of {columns} columns, not {declared}")
+    return held
+
+
+def _evaluate_from_reals(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    lines, points, rest = arrays[0].shape
+    held = type.size // (2 * lines * rest)
+    places = np.outer(np.arange(held), np.arange(rest))
+    found = np.fft.fft(arrays[0], axis=1)[:, :held] * np.exp(-2j * np.pi * places / (points * rest))
+    return _by_parts(np.swapaxes(found, 1, 2), type, dtype)
+
+
+def _evaluate_to_half(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    z = arrays[0][..., 0] + 1j * arrays[0][..., 1]
+    lines, points, rest, _, _ = arrays[0].shape
+    columns, other = attrs["columns"], points * rest
+    z = np.fft.fft(z, axis=1).reshape(lines, other, -1)
+    frequency = np.arange(other * columns // 2 + 1)
+    row, column = np.divmod(frequency, columns)
+    is_held = column <= columns // 2
+    mirrored = z[:, np.where(is_held, row, other - 1 - row), np.where(is_held, column, columns - column)]
+    return _by_parts(np.where(is_held, mirrored, mirrored.conj()), type, dtype)
+
+
+def _evaluate_from_half(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    s = arrays[0][..., 0] + 1j * arrays[0][..., 1]
+    s[:, 0] = s[:, 0].real
+    lines, rest, columns = len(s), attrs["rest"], attrs["columns"]
+    points = (2 * s.shape[1] - 1) // (rest * columns)
+    held = type.size // (2 * lines * rest * points)
+    whole = np.concatenate([s, s[:, :0:-1].conj()], 1).reshape(lines, points, rest, columns)[..., :held]
+    places = np.outer(np.arange(points), np.arange(rest))
+    found = np.fft.ifft(whole, axis=1, norm="forward") * np.exp(2j * np.pi * places / (points * rest))[:, :, None]
+    return _by_parts(np.swapaxes(found, 1, 2), type, dtype)
+
+
+def _evaluate_to_reals(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    columns = attrs["columns"]
+    z = (arrays[0][..., 0] + 1j * arrays[0][..., 1])[..., : columns // 2 + 1]
+    rest = z.shape[1]
+    z = z * np.exp(2j * np.pi * np.outer(np.arange(rest), np.arange(z.shape[2])) / (columns * rest))
+    found = np.fft.irfft(z, columns, axis=2, norm="forward")
+    return np.swapaxes(found, 1, 2).astype(dtype).reshape(type.shape)
+
+
+def _by_parts(z: np.ndarray, type: TensorType, dtype: np.dtype) -> np.ndarray:
+    return np.stack([z.real, z.imag], -1).astype(dtype).reshape(type.shape)
+
+
+# f[b, n, m] -> [b, m, h, 2]: the first h frequencies of the transform along n, (n + 1)/2 or some more, turned as by
+# `fourier_step`. With m = 1 and h = (n + 1)/2 that is half the spectrum of a line.
+define(Operation("fourier_from_reals", "lowered", _infer_from_reals, _evaluate_from_reals, typed=True))
+# [b, n, m, h, 2] -> [b, (n·m·c + 1)/2, 2] for c `columns`, of which the first h are there: transforms along n. Column l
+# of the frequency k at place p is the frequency l + c·(p + m·k) of the whole line, or if that lies beyond half the
+# line, the conjugate of the opposite one.
+define(Operation("fourier_to_half", "lowered", _infer_to_half, _evaluate_to_half, ("columns",), typed=True))
+# The inverse: [b, (n·m·c + 1)/2, 2] -> [b, m, n, h, 2] for m = `rest` and c `columns`: what `fourier_step` in reverse
+# makes of the first h columns of the whole spectrum. The imaginary part of the first number is ignored.
+_HALF = ("columns", "rest")
+define(Operation("fourier_from_half", "lowered", _infer_from_half, _evaluate_from_half, _HALF, typed=True))
+# [b, m, h, 2] -> f[b, n, m] for n `columns`, of which the first h are there: turned as there, and the sum over
+# all n frequencies, of which k and n − k are conjugates. The imaginary part of the frequency 0 is ignored.
+define(Operation("fourier_to_reals", "lowered", _infer_to_reals, _evaluate_to_reals, ("columns",), typed=True))
