@@ -11,7 +11,7 @@ then a vector of four, and four neighbours in memory are one load.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from operator import attrgetter
@@ -483,6 +483,16 @@ class Body:
         self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")
         for component, text in zip(COMPONENTS, self._components(position), strict=True):
             self.line(self.memory.stored(node.dtype, address, text, f"{name}.{component}", is_held))
+
+    def words_of(self, node: Node, value: GlslValue) -> str:
+        """The words in which the node's array holds four narrow elements."""
+        text = widened(value, VECTOR, node.dtype)
+        wide = self.memory.as_stored(text, VECTOR, node.dtype, is_held=node.op == "cast")
+        return self.memory.words_of_four(node.dtype, wide)
+
+    def store_words(self, number: Index, words: Sequence[str], address: str) -> None:
+        """Writes four words, given in parts, to an array that is seen through a descriptor."""
+        self.line(self.memory.stored_words(address, self.index(number), words))
 
 
 def widen(text: str, width: int, wanted: int, vector: str) -> str:

@@ -6,6 +6,8 @@ in the type that shaders compute in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lavax.backends.vulkan.glsl import narrow_texels
 from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, WORD_BYTES, element_types
 from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
@@ -129,6 +131,16 @@ class Memory:
     def element_address(self, dtype: DType, address: str, position: str) -> str:
         """The address of the element at a position of an array."""
         return f"{self.uses.access('behind')}({address}, {position}, {dtype.storage.itemsize}u)"
+
+    def words_of_four(self, dtype: DType, text: str) -> str:
+        """Four narrow elements, given as memory holds them, as the words that hold them."""
+        return f"{self.uses.access(NARROW_VECTORS[dtype.storage.itemsize].words)}({text})"
+
+    def stored_words(self, address: str, position: str, words: Sequence[str]) -> str:
+        """The statement that writes four words, given in parts, to an array that is seen through a descriptor."""
+        number = self.write_descriptors[address]
+        stores = self.uses.descriptor("stores", number)
+        return f"{stores}.data[w{number} + {position}] = uvec4({', '.join(words)});"
 
     def as_read(self, text: str, width: int, dtype: DType) -> str:
         """An element of memory in the type that shaders compute in."""

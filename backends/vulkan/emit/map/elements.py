@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lavax.backends.vulkan.emit.map.wide_stores import compute_and_store, vectors_of_store
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, is_multiple
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import (
@@ -58,11 +59,15 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     rest = count % VECTOR if is_looping and count >= VECTOR_LOOP.ragged else 0
     width = VECTOR if (count - rest) % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
-    local, vectors = local_invocations(profile), count // width
+    of_store = vectors_of_store(kernel) if is_looping else 1
+    local, vectors = local_invocations(profile), count // (width * of_store)
     iterations = loop_iterations(vectors) if is_looping else 1
     with open_turns(body, vectors, local, iterations):
         element = variable("i", vectors)
-        compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)
+        if of_store > 1:
+            compute_and_store(body, kernel, element, of_store, outputs)
+        else:
+            compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)
     if rest:
         with body.block(f"if ({WORKGROUP} == 0 && gl_LocalInvocationID.x < {rest})", frozenset(("last",))):
             body.line("int last = int(gl_LocalInvocationID.x);")

@@ -46,8 +46,25 @@ def test_elements_are_read_and_written_as_they_are(read: str, dtype: str) -> Non
     assert float(total) == pytest.approx(float(reading(x).sum()), rel=1e-6)
 
 
-def test_four_neighbours_are_one_texel() -> None:
-    """Of two words where they are halves, of one where they are bytes; only stores loop over the lanes."""
-    for dtype, read, write in (("float16", "couples0", "pairs1"), ("int8", "elements0", "singles1")):
-        text = dispatch_of(lx.trace(lambda x: x + x)(lx.ShapeDtype((LENGTH,), dtype)), CPU_DRIVER).shader.source
-        assert f"texelFetch({read}" in text and f"{write}.data[" in text and "U32" not in text.split("void main")[1]
+@pytest.mark.parametrize(
+    "dtype, read, write", [("float16", "couples0", "pairs1"), ("int8", "elements0", "singles1")]
+)
+def test_four_neighbours_are_one_texel(dtype: str, read: str, write: str) -> None:
+    """Of two words where they are halves, of one where they are bytes; only stores loop over the lanes. Four words are
+    stored at once where they divide the result."""
+    for length, stored in ((LENGTH, "stores1"), (LENGTH + 4, write)):
+        text = dispatch_of(lx.trace(lambda x: x + x)(lx.ShapeDtype((length,), dtype)), CPU_DRIVER).shader.source
+        main = text.split("void main")[1]
+        assert f"texelFetch({read}" in main and main.count(f"{stored}.data[") == 1
+        assert "U32" not in main
+
+
+def test_several_results_are_stored_in_words() -> None:
+    """Of one width in words at once; of several, and of those in another order, as vectors."""
+    x = rng.integers(-60, 60, (60, 80)).astype(np.int8)
+    found = lx.compile(lambda x: (x + x, -x, (x > 3) * x))(x)
+    for result, wanted in zip(found, (x + x, -x, (x > 3) * x), strict=True):
+        np.testing.assert_array_equal(np.asarray(result), wanted.astype(np.int8))
+    doubled, wide = lx.compile(lambda x: (x * 2, x.astype("int16") * 300))(x)
+    np.testing.assert_array_equal(np.asarray(doubled), (x * 2).astype(np.int8))
+    np.testing.assert_array_equal(np.asarray(wide), x.astype(np.int16) * 300)
