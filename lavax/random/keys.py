@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from lavax.base.errors import DtypeError
 from lavax.ir.types import DType, TensorType, uint32
 from lavax.numpy._core.broadcasting import spread
+from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, constant_of, own, splat
@@ -23,13 +26,13 @@ GENERATOR = "threefry2x32"
 FIRST, SECOND, BOTH = 0, 1, 2  # which word of a block: `threefry`'s attribute
 
 
-def key(seed: int | ArrayLike, *, impl: str | None = None) -> Value:
+def key(seed: int | ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Value:
     """The key of `seed`, an integer of which the low 32 bits count, or an integer array of rank 0: uint32 [2].
 
-    Random bits are those of Threefry 2x32: `impl` is "threefry2x32" or None. Raises ValueError for another.
+    Random bits are those of Threefry 2x32: `impl` or `dtype` is "threefry2x32" or None, or `dtype` that of another key.
+    Raises ValueError for another, and for both.
     """
-    if impl not in (None, "threefry2x32"):
-        raise ValueError(f"key: impl must be 'threefry2x32', got {impl!r}")
+    _require_generator("key", impl, dtype)
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         return lift(np.array([0, operator.index(seed) % 2**32], np.uint32))
     low = word_of("key", seed, "seed")
@@ -77,16 +80,33 @@ def key_data(keys: ArrayLike) -> Value:
     return wrap_key_data(keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Value:
-    """Words, uint32 [..., 2], as keys. Raises DtypeError or ShapeError for others, ValueError for another generator."""
-    if impl not in (None, GENERATOR):
-        raise ValueError(f"wrap_key_data: the one generator is {GENERATOR!r}, got impl={impl!r}")
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Value:
+    """Words, uint32 [..., 2], as keys. Raises DtypeError or ShapeError for others, ValueError for another generator.
+
+    `impl` and `dtype` are those of `key`.
+    """
+    _require_generator("wrap_key_data", impl, dtype)
     value = as_value(key_bits_array)
     if value.type.dtype != uint32:
         raise dtype_error(f"wrap_key_data: the words of keys are uint32, got {value.type}")
     if value.shape[-1:] != (2,):
         raise shape_error(f"wrap_key_data: a key has two words along the last axis, got {value.type}")
     return own(value)
+
+
+def _require_generator(name: str, impl: str | None, dtype: Any) -> None:
+    if impl is not None and dtype is not None:
+        raise ValueError(f"{name}: pass impl or dtype, not both: they mean the same")
+    if impl not in (None, GENERATOR):
+        raise ValueError(f"{name}: the one generator is {GENERATOR!r}, got impl={impl!r}")
+    if dtype is None or (isinstance(dtype, str) and dtype == GENERATOR):
+        return
+    try:
+        known = canonical_dtype(dtype) == uint32  # the dtype of keys
+    except (DtypeError, TypeError):
+        known = False
+    if not known:
+        raise ValueError(f"{name}: dtype is {GENERATOR!r} or the dtype of a key, uint32, got {dtype!r}")
 
 
 def key_impl(keys: ArrayLike) -> str:

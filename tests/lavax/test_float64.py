@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.signal
 
 import lavax as lx
 import lavax.linalg as la
 import lavax.numpy as lnp
 from lavax.backends.vulkan.device.device import get_device
-from lavax.scipy import special
+from lavax.scipy import signal, special
 
 Function = Callable[..., Any]
 
@@ -117,6 +118,26 @@ def test_matrices_of_float64_are_taken_apart_with_its_digits(size: int) -> None:
     for orthogonal in (vectors, u, vh):
         product = orthogonal @ np.swapaxes(orthogonal, -1, -2)
         np.testing.assert_allclose(product, np.broadcast_to(np.eye(size), product.shape), atol=unit)
+
+
+SPECTRA: dict[str, Callable[[Any, Any], Any]] = {
+    "stft": lambda of, x: of.stft(x, nperseg=16),
+    "istft": lambda of, x: of.istft(of.stft(x, nperseg=16)[2], nperseg=16),
+    "welch": lambda of, x: of.welch(x, nperseg=16),
+    "csd": lambda of, x: of.csd(x, x[::-1], nperseg=16),
+    "periodogram": lambda of, x: of.periodogram(x, window="hamming"),
+    "spectrogram": lambda of, x: of.spectrogram(x, nperseg=16),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra_have_windows_of_float64(name: str) -> None:
+    x = np.random.default_rng(2).normal(size=64)
+    function = SPECTRA[name]
+    found = _on_device(lambda x: function(signal, x), x)
+    for ours, right in zip(found, function(scipy.signal, x), strict=True):
+        assert ours.dtype == right.dtype
+        np.testing.assert_allclose(ours, right, rtol=1e-12, atol=1e-14)
 
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e308, 1e-310])

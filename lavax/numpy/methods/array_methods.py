@@ -6,6 +6,8 @@ from math import prod
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from lavax.ir.types import uint8
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.devices import require_device
@@ -48,6 +50,15 @@ def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
     return device_put(self) if isinstance(self, Array) else self
 
 
+def _is_deleted(self: Value) -> bool:
+    """Whether the memory of the array was donated to a call."""
+    return isinstance(self, Array) and self.is_donated
+
+
+def _copy_to_host_async(self: Value) -> None:
+    """Nothing: the numbers are copied when they are read."""
+
+
 def _view(self: Value, dtype: Any) -> Value:
     """The bits of the elements as those of another dtype: of another width, the last axis grows or shrinks.
 
@@ -84,11 +95,14 @@ METHODS: dict[str, Callable[..., Any] | property] = {
     "conj": complex_parts.conj,
     "conjugate": complex_parts.conj,
     "copy": creation.copy,
+    "copy_to_host_async": _copy_to_host_async,
     "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum,
     "device": property(_device, doc="The device that holds the array."),
+    "devices": lambda self: {default_device()},
     "diagonal": matrices.diagonal,
     "imag": property(complex_parts.imag, doc="The imaginary parts; zeros for real numbers."),
+    "is_deleted": _is_deleted,
     "itemsize": property(lambda self: self.dtype.itemsize, doc="The bytes of an element."),
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="The bytes of all elements."),
     "nonzero": nonzero.nonzero,
@@ -99,6 +113,8 @@ METHODS: dict[str, Callable[..., Any] | property] = {
     "sort": sorting.sort,
     "take": taking.take,
     "to_device": _to_device,
+    "tobytes": lambda self, order="C": np.asarray(self).tobytes(order),
     "trace": linear_algebra.trace,
     "view": _view,
+    "weak_type": property(lambda self: self.weak, doc="Whether it yields to other dtypes, as Python's numbers do."),
 }

@@ -15,7 +15,16 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.scipy.signal.arguments import require, require_rate
-from lavax.scipy.signal.spectra import Detrend, Segments, density_scale, frequencies, line_of, segments_of, transforms
+from lavax.scipy.signal.spectra import (
+    Detrend,
+    Segments,
+    density_scale,
+    frequencies,
+    line_of,
+    scale_dtype,
+    segments_of,
+    transforms,
+)
 from lavax.scipy.signal.windows import Window
 from lavax.tracer.values.value import Value
 
@@ -48,7 +57,8 @@ def stft(
     require("stft", "scaling", scaling, tuple(_SCALINGS))
     require_rate("stft", fs)
     line, place = line_of("stft", x, axis)
-    cut = segments_of("stft", window, nperseg, noverlap, nfft, line.shape[-1])
+    dtype = scale_dtype(line)
+    cut = segments_of("stft", window, nperseg, noverlap, nfft, line.shape[-1], dtype)
     if boundary is not None:
         require("stft", "boundary", boundary, _BOUNDARIES)
         line = _continued(line, cut.width // 2, boundary)
@@ -61,7 +71,7 @@ def stft(
     starts = cut.step * np.arange(found.shape[-2])
     middles = (starts + (0 if boundary is not None else cut.width / 2)) / fs
     shown = lnp.moveaxis(lnp.swapaxes(found, -1, -2), -2, place)
-    return frequencies(cut.points, fs, onesided), lnp.asarray(middles, "float32"), shown
+    return frequencies(cut.points, fs, onesided, dtype), lnp.asarray(middles, dtype), shown
 
 
 def _continued(x: Value, count: int, boundary: str) -> Value:
@@ -103,7 +113,8 @@ def istft(
     if places[0] == places[1]:
         raise shape_error(f"scipy.signal.istft: time_axis and freq_axis must differ, got {time_axis} and {freq_axis}")
     spectra = lnp.moveaxis(value, places, (-2, -1))
-    cut = _segments_of_transform(spectra.shape[-1], window, nperseg, noverlap, nfft, input_onesided)
+    dtype = scale_dtype(value)
+    cut = _segments_of_transform(spectra.shape[-1], window, nperseg, noverlap, nfft, input_onesided, dtype)
     if input_onesided:
         parts = lnp.fft.irfft(spectra, cut.points)
     else:
@@ -120,14 +131,20 @@ def istft(
         place = places[0] - (places[1] < places[0])
         found = lnp.moveaxis(found, -1, place)
     times = np.arange(total.shape[-1]) / fs
-    return lnp.asarray(times, "float32"), found
+    return lnp.asarray(times, dtype), found
 
 
 def _segments_of_transform(
-    count: int, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None, onesided: bool
+    count: int,
+    window: Any,
+    nperseg: int | None,
+    noverlap: int | None,
+    nfft: int | None,
+    onesided: bool,
+    dtype: str,
 ) -> Segments:
     whole = 2 * (count - 1) if onesided else count
     width = whole if nperseg is None else int(nperseg)
     if nfft is None and onesided and width == whole + 1:
         nfft = width  # an odd number of points has as many frequencies
-    return segments_of("istft", window, width, noverlap, whole if nfft is None else nfft, None)
+    return segments_of("istft", window, width, noverlap, whole if nfft is None else nfft, None, dtype)

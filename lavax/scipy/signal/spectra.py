@@ -12,6 +12,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.types import complex128, float64
 from lavax.nn.sound.segments import cut_segments
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import common_dtype
@@ -42,9 +43,15 @@ class Segments:
 
 
 def segments_of(
-    name: str, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None, length: int | None
+    name: str,
+    window: Any,
+    nperseg: int | None,
+    noverlap: int | None,
+    nfft: int | None,
+    length: int | None,
+    dtype: str,
 ) -> Segments:
-    """The segments of a signal of that length, None if it is not known yet.
+    """The segments of a signal of that length, None if it is not known yet; a named window has that dtype.
 
     Raises ValueError for numbers that do not fit each other.
     """
@@ -65,8 +72,13 @@ def segments_of(
     transformed = width if nfft is None else int(nfft)
     if transformed < width:
         raise ValueError(f"scipy.signal.{name}: nfft must be at least nperseg {width}, got {nfft}")
-    taper = lnp.asarray(named_window(window, width), "float32") if points is None else points
+    taper = lnp.asarray(named_window(window, width), dtype) if points is None else points
     return Segments(taper, width, width - overlap, transformed)
+
+
+def scale_dtype(value: Value) -> str:
+    """The dtype of the windows, frequencies and times of a signal: float64 where the signal has it."""
+    return "float64" if value.type.dtype in (float64, complex128) else "float32"
 
 
 def line_of(name: str, x: ArrayLike, axis: int) -> tuple[Value, int]:
@@ -97,9 +109,9 @@ def transforms(x: Value, cut: Segments, detrend: Detrend, onesided: bool) -> Val
     return lnp.fft.rfft(parts, cut.points) if onesided else lnp.fft.fft(parts, cut.points)
 
 
-def frequencies(points: int, fs: float, onesided: bool) -> Value:
+def frequencies(points: int, fs: float, onesided: bool, dtype: str) -> Value:
     found = np.fft.rfftfreq(points, 1 / fs) if onesided else np.fft.fftfreq(points, 1 / fs)
-    return lnp.asarray(found, "float32")
+    return lnp.asarray(found, dtype)
 
 
 def _powers(x: Value, y: Value, cut: Segments, fs: float, detrend: Detrend, onesided: bool, scaling: str) -> Value:
@@ -158,7 +170,7 @@ def csd(
         first, second = common_dtype([first, other])
         longest = max(first.shape[-1], second.shape[-1])
         first, second = (_continued(each, longest) for each in (first, second))
-    cut = segments_of("csd", window, nperseg, noverlap, nfft, first.shape[-1])
+    cut = segments_of("csd", window, nperseg, noverlap, nfft, first.shape[-1], scale_dtype(first))
     onesided = return_onesided and not first.type.dtype.is_complex
     found = _powers(first, second, cut, fs, detrend, onesided, scaling)
     if average == "median":
@@ -167,7 +179,7 @@ def csd(
         averaged = (middles[0] if len(middles) == 1 else middles[0] + 1j * middles[1]) / bias
     else:
         averaged = lnp.mean(found, axis=-2)
-    return frequencies(cut.points, fs, onesided), lnp.moveaxis(averaged, -1, place)
+    return frequencies(cut.points, fs, onesided, scale_dtype(first)), lnp.moveaxis(averaged, -1, place)
 
 
 def _parts(value: Value) -> list[Value]:
@@ -239,9 +251,10 @@ def spectrogram(
     require("spectrogram", "scaling", scaling, SCALINGS)
     require_rate("spectrogram", fs)
     line, place = line_of("spectrogram", x, axis)
-    length = line.shape[-1]
-    cut = segments_of("spectrogram", window, nperseg, 0, nfft, length)
-    cut = segments_of("spectrogram", window, nperseg, cut.width // 8 if noverlap is None else noverlap, nfft, length)
+    length, dtype = line.shape[-1], scale_dtype(line)
+    cut = segments_of("spectrogram", window, nperseg, 0, nfft, length, dtype)
+    overlap = cut.width // 8 if noverlap is None else noverlap
+    cut = segments_of("spectrogram", window, nperseg, overlap, nfft, length, dtype)
     onesided = return_onesided and not line.type.dtype.is_complex
     if mode == "psd":
         found = _powers(line, line, cut, fs, detrend, onesided, scaling)
@@ -250,7 +263,7 @@ def spectrogram(
         found = _OF_TRANSFORM[mode](found)
     middles = (cut.width / 2 + cut.step * np.arange(found.shape[-2])) / fs
     shown = lnp.moveaxis(lnp.swapaxes(found, -1, -2), -2, place)
-    return frequencies(cut.points, fs, onesided), lnp.asarray(middles, "float32"), shown
+    return frequencies(cut.points, fs, onesided, dtype), lnp.asarray(middles, dtype), shown
 
 
 _OF_TRANSFORM: dict[str, Callable[[Value], Value]] = {

@@ -172,6 +172,13 @@ def test_what_is_refused(call: Callable[[], Any], error: type[Exception], messag
 def test_methods_of_arrays() -> None:
     x = lnp.asarray(X)
     assert (x.nbytes, x.itemsize, x.astype(lnp.bfloat16).nbytes) == (24, 4, 12)
+    assert x.devices() == {x.device} and x.tobytes() == X.tobytes() and not x.weak_type
+    assert lnp.asarray(1.5).weak_type and lx.eval_shape(lambda x: x * x.weak_type, x).shape == x.shape
+    x.copy_to_host_async()
+    given = lx.device_put(X)
+    assert not given.is_deleted()
+    lx.jit(lambda x: x + 1, donate_argnums=0)(given)
+    assert given.is_deleted()
     for same in (x.copy(), x.clone(), x.conj(), x.conjugate(), x.real):
         np.testing.assert_array_equal(np.asarray(same), X)
     assert not np.asarray(x.imag).any()

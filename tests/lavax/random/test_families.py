@@ -264,6 +264,9 @@ def test_keys_and_their_words() -> None:
     again = random.wrap_key_data(random.key_data(KEY_42), impl="threefry2x32")
     assert random.bits(again).tolist() == random.bits(KEY_42).tolist()
     assert random.key_impl(random.split(KEY, 3)) == "threefry2x32"
+    for dtype in ("threefry2x32", again.dtype, "uint32"):
+        assert random.key(42, dtype=dtype).tolist() == [0, 42]
+        assert random.wrap_key_data(again, dtype=dtype).tolist() == [0, 42]
 
     with key_reuse():
         key = random.key(5)
@@ -284,6 +287,9 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: random.wrap_key_data(np.zeros(3, np.uint32)), ShapeError, "a key has two words along the last axis"),
     (lambda: random.wrap_key_data(np.zeros(2, np.int32)), DtypeError, "the words of keys are uint32, got i32[2]"),
     (lambda: random.wrap_key_data(KEY, impl="rbg"), ValueError, "the one generator is 'threefry2x32', got impl='rbg'"),
+    (lambda: random.key(1, dtype="rbg"), ValueError, "key: dtype is 'threefry2x32' or the dtype of a key, uint32"),
+    (lambda: random.key(1, dtype="float32"), ValueError, "dtype is 'threefry2x32' or the dtype of a key, uint32"),
+    (lambda: random.key(1, impl="threefry2x32", dtype="threefry2x32"), ValueError, "pass impl or dtype, not both"),
     (lambda: random.geometric(KEY, 0.5, (2,), F32), DtypeError, "geometric: dtype must be an integer dtype"),
     (lambda: random.binomial(KEY, 5.0, 0.5, (2,), np.int32), DtypeError, "binomial: dtype must be floating"),
     (lambda: random.multinomial(KEY, 5.0, 0.5), ShapeError, "the probabilities must have an axis"),
