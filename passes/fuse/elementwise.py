@@ -42,7 +42,7 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
         return Reason.NEEDS_LATER
     if fusion.is_full(draft, node):
         return Reason.NODES
-    arrays = fusion.arrays_with(draft, node.operands)
+    arrays = _arrays_with(fusion, node, draft)
     if len(arrays) + len(draft.results) + 1 > KERNEL_LIMITS.arrays:
         return Reason.ARRAYS
     cost = draft.cost + cost_of(node)
@@ -54,6 +54,18 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
         draft.cost, draft.arrays = cost, arrays
         fusion.add_work(draft, node)
     return refusal
+
+
+def _arrays_with(fusion: Fusion, node: Node, draft: KernelDraft) -> set[Node]:
+    """The arrays that a kernel reads if it computes a node as well.
+
+    If they seem too many for an epilogue they are found anew: values may have been stored since it was noted what those
+    that are made of them read.
+    """
+    arrays = fusion.arrays_with(draft, node.operands)
+    if draft.kind != "contract" or len(arrays) <= fusion.target.fusion.epilogue_arrays:
+        return arrays
+    return set(fusion.cone([*draft.members, *node.operands], draft)[1])
 
 
 def _is_written_twice(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:

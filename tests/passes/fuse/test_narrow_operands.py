@@ -55,3 +55,20 @@ def test_arrays_that_a_rounded_operand_was_made_of_leave_room_for_the_epilogue()
     found = kernels_of(function, products, *kinds)
     assert [kernel.kind for kernel in found] == ["map", "contract"]
     assert _written(found, "contract") == [["bf16[64,64]"]]
+
+
+def test_a_mask_of_a_value_that_a_product_has_stored_is_in_an_epilogue() -> None:
+    """The mask is computed, and the arrays that it reads are noted, before the product asks for the value."""
+
+    def function(weight: Any, gradient: Any, *more: Any) -> Any:
+        x = more[0]
+        for each in more[1:]:
+            x = x * each
+        x = x.astype("bfloat16")
+        mask = x > 0
+        return x @ weight, lnp.where(mask, gradient @ weight.T, 0)
+
+    square, narrow = lx.ShapeDtype((64, 64), "float32"), lx.ShapeDtype((64, 64), "bfloat16")
+    found = kernels_of(function, Products(stages_operands=True), narrow, narrow, *[square] * 7)
+    assert [kernel.kind for kernel in found] == ["map", "contract", "contract"]
+    assert sorted(len(kernel.graph.inputs) for kernel in found) == [2, 3, 7]
