@@ -18,6 +18,7 @@ from lavax.passes.build.builder import computed_after
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.extract import Piece
 from lavax.passes.numerics.narrow_movement import is_widening
+from lavax.passes.schedule.wide_values import Recomputed, wide_values
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,17 @@ class _Lifetimes:
 
 
 def with_recomputed_values(
-    graph: Graph, pieces: Sequence[Piece], phases: Mapping[Piece, int], epilogue_cost: int
+    graph: Graph,
+    pieces: Sequence[Piece],
+    phases: Mapping[Piece, int],
+    epilogue_cost: int,
+    operations_per_byte: float,
 ) -> Graph:
-    """The graph in which kernels after the peak of memory recompute what they would have read, if that frees memory.
+    """The graph in which kernels after the peak of memory recompute what they would have read, if that frees memory,
+    and others what they can compute from less.
 
     `pieces` are the graph's kernels, and `phases` their positions in time. A product's epilogue may cost
-    `epilogue_cost`. Returns the graph itself if there is nothing to gain.
+    `epilogue_cost`, and a byte less to move so many operations. Returns the graph itself if there is nothing to gain.
     """
     lifetimes = _lifetimes(graph, pieces, phases)
     in_use = lifetimes.bytes_by_phase()
@@ -84,7 +90,16 @@ def with_recomputed_values(
     held = [node for node in graph.nodes if node in lifetimes.written and lifetimes.is_held_over(node, peak)]
     formulas = _formulas(held, pieces, lifetimes, late, phases, peak, in_use[peak] // _LIMITS.least_part)
     formulas |= {node: frozenset([node]) for node in _read_twice(pieces, late, epilogue_cost) if node not in formulas}
-    return _rewritten(graph, pieces, late, formulas) if formulas else graph
+    again: dict[Piece, dict[Node, Recomputed]] = {}
+    for piece, anchor in late.items():
+        made = [node for node in piece.reads if _is_made_again(node, piece, formulas)]
+        if anchor is not None:
+            again[piece] = {node: Recomputed(formulas[node], anchor) for node in made}
+    written = {node: phase for node, phase in lifetimes.written.items() if node not in formulas}
+    for node, readers in wide_values(pieces, written, _bases, operations_per_byte).items():
+        for piece, recomputed in readers.items():
+            again.setdefault(piece, {})[node] = recomputed
+    return _rewritten(graph, pieces, again) if any(again.values()) else graph
 
 
 def _lifetimes(graph: Graph, pieces: Sequence[Piece], phases: Mapping[Piece, int]) -> _Lifetimes:
@@ -263,14 +278,11 @@ def _cost(piece: Piece) -> int:
     return sum(cost_of(node) for node in piece.computed if node not in multiplied and not is_widening(node))
 
 
-def _rewritten(
-    graph: Graph, pieces: Sequence[Piece], late: Mapping[Piece, Node | None], formulas: Mapping[Node, frozenset[Node]]
-) -> Graph:
+def _rewritten(graph: Graph, pieces: Sequence[Piece], again: Mapping[Piece, Mapping[Node, Recomputed]]) -> Graph:
+    """The graph in which pieces compute what they would have read."""
     new: dict[Node, Node] = {node: node for node in graph.inputs}
     for piece in pieces:
-        anchor = late.get(piece)
-        again = [] if anchor is None else [node for node in piece.reads if _is_made_again(node, piece, formulas)]
-        local = {} if anchor is None else _recomputed({node: formulas[node] for node in again}, new[anchor], new)
+        local = _recomputed(again.get(piece, {}), new)
         for node in piece.computed:
             if not local.keys().isdisjoint(node.operands):
                 local[node] = _over(node, ChainMap(local, new))
@@ -291,21 +303,19 @@ def _over(node: Node, new: Mapping[Node, Node]) -> Node:
     return with_operands(node, tuple([new[operand] for operand in node.operands]))
 
 
-def _recomputed(
-    formulas: Mapping[Node, frozenset[Node]], anchor: Node, new: Mapping[Node, Node]
-) -> dict[Node, Node]:
-    """The values that one kernel reads, computed after `anchor` from arrays that are in memory; what they have in
-    common is computed once."""
+def _recomputed(values: Mapping[Node, Recomputed], new: Mapping[Node, Node]) -> dict[Node, Node]:
+    """The values that one kernel reads, computed from arrays that are in memory; what they have in common is computed
+    once."""
     arrays: dict[Node, Node] = {}
     made: dict[tuple[Node, tuple[Node, ...]], Node] = {}
-    values: dict[Node, Node] = {}
-    for value, bases in formulas.items():
-        for base in bases:
+    found: dict[Node, Node] = {}
+    for value, of in values.items():
+        for base in of.bases:
             if base not in arrays:
-                arrays[base] = new[base] if base.op == INPUT else computed_after(new[base], anchor)
-        found = {base: arrays[base] for base in bases}
-        for node in topological([value], stop=bases):
-            operands = tuple(found[operand] for operand in node.operands)
-            found[node] = made.setdefault((node, operands), with_operands(node, operands))
-        values[value] = found[value]
-    return values
+                arrays[base] = new[base] if base.op == INPUT else computed_after(new[base], new[of.anchor])
+        local = {base: arrays[base] for base in of.bases}
+        for node in topological([value], stop=of.bases):
+            operands = tuple(local[operand] for operand in node.operands)
+            local[node] = made.setdefault((node, operands), with_operands(node, operands))
+        found[value] = local[value]
+    return found

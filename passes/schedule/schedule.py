@@ -60,8 +60,9 @@ def schedule(
     graph = with_factors_in_order(without_unread(graph), target.loops.slices)
     known: dict[Hashable, Kernel] = {}
     pieces = _pieces(graph, target, pairs or {}, known)
-    if target.fusion.operations_per_byte:
-        changed = with_recomputed_values(graph, pieces, _levels(pieces), target.fusion.epilogue_cost)
+    worth = target.fusion.operations_per_byte
+    if worth:
+        changed = with_recomputed_values(graph, pieces, _levels(pieces), target.fusion.epilogue_cost, worth)
         if changed is not graph:
             graph, pieces = changed, _pieces(changed, target, pairs or {}, known)
     groups, phases = dispatch_groups(pieces, target)
