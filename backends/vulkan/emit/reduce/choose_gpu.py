@@ -97,6 +97,8 @@ class Interleaving:
     least_bytes: int = 32  # the same where there are few workgroups: devices fetch no less
     workgroups: int = 128  # that are not too few for the processors of a device
     elements: int = 8  # per member, at least
+    few: int = 1 << 16  # elements of all rows: kernels of no more leave most of a device to others
+    least_elements: int = 3  # per member of such, if that keeps in registers what is walked again
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,8 @@ def _columns(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted: b
     if lifted and members > 1:
         members = min(members, SHARED_SHADERS.interleaved_members) if members < most // 2 else members
     kept = 0 if lifted else UNROLL_LIMITS.kept // (width * arrays_kept(kernel))
+    if members > 1 and rows * length <= INTERLEAVING.few and not is_read_once(kernel):
+        members = _enough_to_keep(kernel, members, most, kept)
     steps, loop = unrolled(kernel, -(-length // members), kept)
     if members == 1:
         wide = width if rows > OCCUPANCY.busy else 1
@@ -160,6 +164,16 @@ def _columns(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted: b
         row_groups //= 2
     local = members * row_groups
     return InterleavedRows(members=members, row_width=width, local=local, unrolled=steps, loop=loop)
+
+
+def _enough_to_keep(kernel: Kernel, members: int, most: int, kept: int) -> int:
+    """More members if so many keep their rows in registers, which are then not read again in each walk."""
+    length, enough = kernel.domain.length, members
+    while unrolled(kernel, -(-length // enough), kept)[1]:
+        enough *= 2
+        if enough > most or enough * INTERLEAVING.least_elements > length:
+            return members
+    return enough
 
 
 def _may_spread(row_groups: int, width: int, rows: int) -> bool:

@@ -102,3 +102,34 @@ def test_folds_leave_few(members: int) -> None:
     left = members // prod(folds(members))
     assert prod(folds(members)) * left == members and 1 <= left <= MOST_LEFT
     assert all(2 <= fold <= MOST_LEFT for fold in folds(members))
+
+
+def _moments(parts: int, columns: int) -> Graph:
+    """What joins the parts of columns: their totals, and squares within and between them."""
+    every, row = f"f32[{parts},{columns}]", f"f32[{columns}]"
+    return parse(f"""
+        graph (totals: {every}, means: {every}, squares: {every}) {{
+          %0 = sum(totals) axes=[0] : {row}
+          %1 = constant() value={parts}.0 : {row}
+          %2 = divide(%0, %1) : {row}
+          %3 = broadcast(%2) axes=[1] : {every}
+          %4 = subtract(means, %3) : {every}
+          %5 = multiply(%4, %4) : {every}
+          %6 = add(squares, %5) : {every}
+          %7 = sum(%6) axes=[0] : {row}
+          return %2, %7
+        }}
+    """)
+
+
+@pytest.mark.parametrize("parts, columns, members", [(49, 64, 16), (196, 64, 64), (196, 1024, 16)])
+def test_few_rows_that_are_walked_twice_are_kept(parts: int, columns: int, members: int) -> None:
+    """By more members than columns that are walked once have, unless they keep a device busy."""
+    graph = _moments(parts, columns)
+    chosen = choose_schedule(kernel_of(graph), GENERIC_GPU, lifted=False)
+    assert isinstance(chosen, InterleavedRows)
+    assert (chosen.members, chosen.loop) == (members, columns == 1024)
+    arrays = [RANDOM.normal(size=node.shape).astype("f") for node in graph.inputs]
+    exact = interpret(graph, *arrays, dtype=np.float64)
+    for got, want in zip(run_as_gpu(graph, arrays), exact, strict=True):
+        np.testing.assert_allclose(got, want, rtol=32 * FLOAT, atol=32 * FLOAT)
