@@ -46,6 +46,7 @@ from lavax.scipy.gamma_functions import (
     zeta,
 )
 from lavax.scipy.gamma_ratios import beta, comb, poch
+from lavax.scipy.hypergeometric import hyp1f1, hyp2f1
 from lavax.scipy.incomplete_beta import betainc
 from lavax.scipy.incomplete_gamma import gammainc, gammaincc
 from lavax.scipy.owens_t import owens_t
@@ -58,8 +59,8 @@ from lavax.tracer.values.value import Value
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma",
     "entr", "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma",
-    "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "lgamma", "log_ndtr",
-    "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
+    "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "kl_div", "lgamma",
+    "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
     "polygamma", "psi", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy",
     "zeta",
 ]  # fmt: skip

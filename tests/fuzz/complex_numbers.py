@@ -106,6 +106,18 @@ def _product(source: Source, z: Node) -> Node:
     return build("dot", z, other, contract=((axis,), (0,)), batch=((), ()), precision="", backward="")
 
 
+def _convolution(source: Source, z: Node) -> Node:
+    """Of all elements as one sequence of one or two channels, with one or several filters."""
+    channels = 2 if z.type.size % 2 == 0 and source.chance(0.5) else 1
+    length = z.type.size // channels
+    width, dilation = source.number(1, min(length, 3) + 1), source.number(1, 3)
+    x = builder.reshape(z, (1, length, channels))
+    filters = _made(source, TensorType((width, channels, source.one_of((1, 3, 4))), z.dtype))
+    attrs = dict(window=((1,), (0,)), contract=((2,), (1,)), batch=((), ()), precision="", backward="")
+    padding = dict(low=(source.number(0, 3),), high=(dilation * (width - 1),), interior=(source.number(0, 2),))
+    return build("conv", x, filters, **attrs, **padding, stride=(source.number(1, 3),), dilation=(dilation,))
+
+
 def _places(source: Source, z: Node) -> Node:
     """Elements read or changed along the first axis."""
     if not z.type.rank:
@@ -119,7 +131,7 @@ def _places(source: Source, z: Node) -> Node:
 
 _STEPS: tuple[Step, ...] = (
     *(_function, _function, _join, _join, _choice),
-    *(_fold, _along_axis, _movement, _product, _places),
+    *(_fold, _along_axis, _movement, _product, _convolution, _places),
 )
 
 
