@@ -71,7 +71,7 @@ def pairs_in_blocks(node: Node) -> int:
 
 
 # Operations that one kernel computes together, with the names of the operands that they must share.
-_TOGETHER: Mapping[str, tuple[str, ...]] = {
+TOGETHER: Mapping[str, tuple[str, ...]] = {
     "attention": ("query", "key", "bias", "mask"),
     "attention_logsumexp": ("query", "key", "bias", "mask"),
     "attention_key_gradient": ("query", "key", "cotangent", "logsumexp", "bias", "mask"),
@@ -84,12 +84,12 @@ _OF_RESULTS = frozenset(("block", ROUNDED))
 
 def joint_kernel_key(node: Node) -> tuple[object, ...] | None:
     """Equal for nodes that one kernel can compute together; None for a node that is always computed alone."""
-    if node.op not in _TOGETHER:
+    if node.op not in TOGETHER:
         return None
     operands = named_operands(node)
-    shared = (operands.get(name) for name in _TOGETHER[node.op])
+    shared = (operands.get(name) for name in TOGETHER[node.op])
     attrs = ((name, node.attrs[name]) for name in node.attrs if name not in _OF_RESULTS)
-    return (_TOGETHER[node.op], *shared, *sorted(attrs))
+    return (TOGETHER[node.op], *shared, *sorted(attrs))
 
 
 def batch_reshaped(node: Node, batch: tuple[int, ...]) -> Node:

@@ -7,6 +7,7 @@ from math import inf
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
+from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.coordinates import candidates, is_legal
 from lavax.passes.fuse.costs import KERNEL_LIMITS, code_of
 from lavax.passes.fuse.evaluations import evaluations_of
@@ -245,12 +246,21 @@ class Drafts:
             return False
         if self.last_needed(arrays, draft) >= draft.order:
             return False
-        return not self._repeats_much_in(draft, node)
+        return not self._repeats_much_in(draft, node, computed)
 
-    def _repeats_much_in(self, draft: KernelDraft, node: Node) -> bool:
-        """Whether a map would compute too many values per element, counting its own results at other coordinates."""
+    def _repeats_much_in(self, draft: KernelDraft, node: Node, computed: list[Node]) -> bool:
+        """Whether a map would compute too many values per element, counting its own results at other coordinates, for a
+        node that takes these."""
+        if not any(self._moves_computed(value, draft) for value in computed):
+            return len(computed) > _MAP_NODES  # each at the element itself
         found = evaluations_of(node, lambda value: self.is_written_before(value, draft), _MAP_NODES)
         return found.values > _MAP_NODES
+
+    def _moves_computed(self, value: Node, draft: KernelDraft) -> bool:
+        """Whether a value is another one that the map computes, too, at other coordinates."""
+        if OPERATIONS[value.op].family == "elementwise":
+            return False
+        return not all(operand.op == INPUT or self.is_written_before(operand, draft) for operand in value.operands)
 
     def _related_maps(self, node: Node) -> list[KernelDraft]:
         """The latest few maps over the node's shape that read an array it reads, or write one."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.fuse.costs import KERNEL_LIMITS, code_of, cost_of
+from lavax.passes.fuse.costs import COST_OF_OPERATION, KERNEL_LIMITS, code_of, cost_of
 from lavax.passes.fuse.drafts import Drafts
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, evaluations_of, upper_bound
-from lavax.passes.fuse.kernel_draft import KernelDraft
+from lavax.passes.fuse.kernel_draft import FIRST, KernelDraft, Order
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.recompute import Siblings
 from lavax.passes.kernels.reads import Coordinates
@@ -74,7 +74,7 @@ class Fusion(Drafts):
         draft.most_nodes, draft.most_work = self._most_with(draft, node)
 
     def _most_with(self, draft: KernelDraft, node: Node) -> tuple[int, int]:
-        nodes, work = draft.most_nodes + 1, draft.most_work + cost_of(node)
+        nodes, work = draft.most_nodes + 1, draft.most_work + COST_OF_OPERATION[node.op]
         for weight in self._floating(node.operands):
             nodes += weight.values
             work += weight.cost
@@ -98,17 +98,41 @@ class Fusion(Drafts):
             self._weigh(other)
 
     def _weigh(self, node: Node) -> None:
-        """Notes the evaluations that a floating node takes; counts them in full only if a cheap bound is high."""
-        weight = upper_bound(node, self._floating(node.operands))
+        """Notes the evaluations that a floating node takes, and what it reads; counts the evaluations in full only if a
+        cheap bound is high."""
+        floating, arrays, last = self._made_of(node)
+        weight = upper_bound(node, floating)
         is_long = KERNEL_LIMITS.are_passed(weight.values, weight.cost)
         if is_long or weight.repeated > REPETITION.cost:
             weight = evaluations_of(node, self.draft_of.__contains__, KERNEL_LIMITS.nodes)
         self.weight[node] = weight
-        self.reading[node] = self.arrays_of(node.operands)
-        if node in self.bases:
-            self.settled[node] = max(self.settled_of(operand) for operand in node.operands)
-        else:
-            self.settled[node] = self.last_needed(node.operands)
+        self.reading[node] = arrays
+        self.settled[node] = last if node not in self.bases else max(map(self.settled_of, node.operands))
+
+    def _made_of(self, node: Node) -> tuple[list[Evaluations], frozenset[Node], Order]:
+        """Of a floating node's operands, in one walk: the evaluations for those that float, the arrays that they read,
+        and the last kernel that must run before them (as `last_needed`)."""
+        draft_of, bases_of, weight_of, last = self.draft_of, self.bases, self.weight, FIRST
+        floating: list[Evaluations] = []
+        arrays = frozenset[Node]()
+        for operand in node.operands:
+            draft = draft_of.get(operand)
+            own: Collection[Node] = (operand,)
+            if draft is not None:
+                order = draft.order
+            elif operand.op == INPUT:
+                order = FIRST
+            else:
+                own, order = self.reading[operand], self.settled[operand]
+                floating.append(weight_of[operand])
+            if not arrays.issuperset(own):
+                arrays = arrays.union(own) if arrays else frozenset(own)  # which is itself, if it is one
+            if order > last:
+                last = order
+            for base in bases_of.get(operand, ()):
+                if (of_base := draft_of[base].order) > last:
+                    last = of_base
+        return floating, arrays, last
 
     def _floats(self, node: Node) -> bool:
         return node.op != INPUT and node not in self.draft_of

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lavax.ir.graph import Node
-from lavax.passes.build.attention import joint_kernel_key
+from lavax.passes.build.attention import TOGETHER, joint_kernel_key
 
 
 def walk(nodes: Sequence[Node]) -> list[Node]:
     """The nodes in topological order, those of a joint kernel one after another if none needs another."""
     last = _last_of_group(nodes)
+    if not last:
+        return list(nodes)
     found: list[Node] = []
     waiting: dict[Node, Node] = {}  # a delayed node -> the one that it waits for
     for node in nodes:
@@ -37,11 +39,10 @@ def walk(nodes: Sequence[Node]) -> list[Node]:
 def _last_of_group(nodes: Sequence[Node]) -> dict[Node, Node]:
     """For each node whose kernel could compute another one, too, that needs more: the last of those, if it does not
     need the node itself."""
-    groups: dict[tuple[object, ...], list[Node]] = {}
+    groups: dict[tuple[object, ...] | None, list[Node]] = {}
     for node in nodes:
-        key = joint_kernel_key(node)
-        if key is not None:
-            groups.setdefault(key, []).append(node)
+        if node.op in TOGETHER:
+            groups.setdefault(joint_kernel_key(node), []).append(node)
     several = [group for group in groups.values() if len(group) > 1]
     if not several:
         return {}

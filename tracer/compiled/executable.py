@@ -42,7 +42,9 @@ def plan(graph: Graph, donated: Iterable[int] = ()) -> ComputedPart:
     splats = {k: output.attrs["value"] for k, output in enumerate(graph.outputs) if output.op == "constant"}
     computed = [output for k, output in enumerate(graph.outputs) if k not in passed and k not in splats]
     kept = tuple(position for position in donated if position not in passed.values())
-    return ComputedPart(graph_of(graph.inputs, _apart(computed)), passed, splats, kept)
+    apart = _apart(computed)
+    part = graph if apart == [*graph.outputs] else graph_of(graph.inputs, apart)
+    return ComputedPart(part, passed, splats, kept)
 
 
 def _apart(outputs: Sequence[Node]) -> list[Node]:

@@ -183,8 +183,7 @@ class Dispatches:
 
         `together`: how many such kernels the dispatch computes.
         """
-        arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
-        moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
+        moving = self._moving(kernel, places) if self.program.views else {}
         strided, schedule = self._strided.get(kernel), self._schedule(kernel)
         if schedule is None and kernel.kind == "contract" and together > 1 and self.profile.kind == "gpu":
             schedule = schedule_of(kernel, self.profile, together)
@@ -203,6 +202,12 @@ class Dispatches:
         seen = tuple(place.slot for place in ordered)
         described = [self._position(place) for place in ordered[: launch.by_descriptor]]
         return Part(launch, (*described, *seen[launch.by_descriptor :], *counters, *positions), seen), key
+
+    @staticmethod
+    def _moving(kernel: Kernel, places: Sequence[Place]) -> dict[Node, tuple[int, ...]]:
+        """The arrays of a kernel that start elsewhere in each turn of a loop, and by how many bytes they move."""
+        arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
+        return {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
 
     def _for_device(self, kernel: Kernel, by_address: bool, moving: dict[Node, tuple[int, ...]]) -> Kernel:
         """A kernel with what its shader must know about the device and about its arrays."""

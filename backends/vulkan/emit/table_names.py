@@ -18,7 +18,7 @@ def is_merged(step: KernelStep) -> bool:
 
 
 def moves(step: KernelStep, views: Mapping[str, kernel_commands.View]) -> bool:
-    return any(name in views for part in (*step.reads, *step.writes) for name in part)
+    return bool(views) and any(name in views for part in (*step.reads, *step.writes) for name in part)
 
 
 def counts_of(guard: str) -> str:
