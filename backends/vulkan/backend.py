@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from lavax.backends.vulkan.emit.dispatches import Choice
 from lavax.backends.vulkan.emit.program import by_sizes, emit_early, emit_program
 from lavax.backends.vulkan.measure.tuner import Records, Tuner
 from lavax.backends.vulkan.plan.memory_use import memory_of
-from lavax.backends.vulkan.plan.plan import Dispatch, Plan
+from lavax.backends.vulkan.plan.plan import Dispatch, Plan, blocks_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
@@ -32,6 +33,8 @@ from lavax.passes.schedule.schedule import schedule, with_results_apart
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from lavax.backends.vulkan.device.device import Device
     from lavax.backends.vulkan.device.instance import DeviceDescription
     from lavax.backends.vulkan.memory.memory import Buffer
@@ -39,6 +42,11 @@ if TYPE_CHECKING:
 
 # The size limit of the records of tuning, which take a few hundred bytes per kernel.
 _TUNING_BYTES = 16 << 20
+# Temporaries that take a driver milliseconds to allocate: 46 to 71 for 2.2 GB, on an H100.
+_LARGE_ARENA_BYTES = 256 << 20
+
+
+_measuring = threading.Lock()
 
 
 class VulkanBackend:
@@ -102,11 +110,12 @@ class VulkanBackend:
 
     def rates(self) -> Rates:
         """What the device does in a second, measured once, and then kept on disk."""
-        if self._rates is None:
-            from lavax.backends.vulkan.measure.kept_rates import rates_of
+        with _measuring:  # another thread may have begun
+            if self._rates is None:
+                from lavax.backends.vulkan.measure.kept_rates import rates_of
 
-            self._rates = rates_of(self.device)
-        return self._rates
+                self._rates = rates_of(self.device)
+            return self._rates
 
     def lower(
         self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
@@ -157,6 +166,10 @@ class VulkanBackend:
         return sum(pool.use().in_use for pool in {self.device.arrays, self.device.tables})
 
 
+def _nobody_waits(kernels: KernelProgram) -> None:
+    """What is done with kernels before their shaders are written."""
+
+
 class LoweredGraph:
     """A graph, its kernels, and the shaders and the program that are made of them, each when first asked for."""
 
@@ -188,11 +201,17 @@ class LoweredGraph:
         """Shaders, dispatches and memory."""
         return emit_program(self.kernels, self.backend.profile, self._eager, self._choice)
 
-    def find_plan(self, early: Callable[[Dispatch], None], written: Callable[[Dispatch], None]) -> Plan:
+    def find_plan(
+        self,
+        early: Callable[[Dispatch], None],
+        written: Callable[[Dispatch], None],
+        scheduled: Callable[[KernelProgram], None] = _nobody_waits,
+    ) -> Plan:
         """The plan: made now, or found on disk.
 
-        If it is made now, `written` is told of each dispatch at once, and `early` of some whose shaders the plan is
-        likely to have before all else is done, unless shaders are timed meanwhile.
+        If it is made now, unless shaders are timed meanwhile, `early` is told of some dispatches whose shaders the plan
+        is likely to have before all else is done, `scheduled` of the kernels before shaders are written, and `written`
+        of each dispatch at once.
         """
         key = self._key()
         kept = None if key is None else plan_cache.load(key)
@@ -203,6 +222,7 @@ class LoweredGraph:
             profile = self.backend.profile
             is_early = "kernels" not in vars(self) and not self._eager
             launches = emit_early(self.graph, self.target, profile, early) if is_early else {}
+            scheduled(self.kernels)
             vars(self)["plan"] = emit_program(self.kernels, profile, self._eager, self._choice, written, launches)
         if key is not None:
             plan_cache.store(key, self.plan)
@@ -272,8 +292,18 @@ class CompiledGraph:
             def early(dispatch: Dispatch) -> None:
                 written(dispatch)
                 ahead.begin_last()
+                ahead.aside(rates)  # which a program with such shaders is likely to ask for, if they are not known
 
-            self.program = Program(device, lowered.find_plan(early, written), rates, ahead)
+            def scheduled(kernels: KernelProgram) -> None:
+                if kernels.arena_bytes >= _LARGE_ARENA_BYTES:
+                    sizes = blocks_of(kernels.arena_bytes, kernels.block_bytes)
+                    reserving.append(ahead.aside(lambda: device.arrays.reserve(sizes)))
+
+            reserving: list[Future[None] | None] = []
+            plan = lowered.find_plan(early, written, scheduled)
+            for future in filter(None, reserving):
+                future.result()
+            self.program = Program(device, plan, rates, ahead)
         self.run: Callable[..., Sequence[Buffer]] = self.program.run
 
     def __call__(self, *buffers: Buffer) -> Sequence[Buffer]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _Wanted = TypeVar("_Wanted", bound=Hashable)
 _Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 
 # A thread that needs the interpreter waits as long for one that computes. By default it is ten times as long: longer
 # than most shaders take glslang.
@@ -74,16 +75,23 @@ class Ahead(Generic[_Wanted, _Made]):
         if last is not None:
             self._begin(last)
 
-    def _begin(self, wanted: _Wanted) -> None:
+    def aside(self, work: Callable[[], _Result]) -> Future[_Result] | None:
+        """Other work, done by one of the threads; None if the interpreter is ending, and starts none."""
         try:
-            if self._threads is None:
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
-                _brisk_switches.begin()
-            self._wanted[wanted] = self._threads.submit(self._make, wanted)
+            return self._pool().submit(work)
         except RuntimeError:
-            return  # the interpreter is ending, and starts no thread
+            return None
+
+    def _begin(self, wanted: _Wanted) -> None:
+        self._wanted[wanted] = self.aside(lambda: self._make(wanted))
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._threads = ThreadPoolExecutor(os.cpu_count() or 1)
+            _brisk_switches.begin()
+        return self._threads
 
     def begun(self, wanted: _Wanted) -> Future[_Made] | None:
         """What a thread makes or has made; None if none does."""

@@ -145,6 +145,12 @@ class Result:
     donor: int | None
 
 
+def blocks_of(arena_bytes: int, block_bytes: int) -> list[int]:
+    """The sizes of an arena's allocations; there is always one."""
+    starts = range(0, max(arena_bytes, 1), block_bytes)
+    return [min(block_bytes, arena_bytes - start) for start in starts]
+
+
 @dataclass(frozen=True)
 class Plan:
     """A whole program. `arguments` are sizes in bytes, `temporaries` offsets in bytes into an arena of `arena_bytes`.
@@ -170,8 +176,7 @@ class Plan:
     @property
     def arena_blocks(self) -> list[int]:
         """The sizes of the arena's allocations; there is always one."""
-        starts = range(0, max(self.arena_bytes, 1), self.block_bytes)
-        return [min(self.block_bytes, self.arena_bytes - start) for start in starts]
+        return blocks_of(self.arena_bytes, self.block_bytes)
 
     @property
     def dispatches(self) -> list[Dispatch]:

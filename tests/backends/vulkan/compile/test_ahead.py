@@ -10,9 +10,11 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan import backend
 from lavax.backends.vulkan.compile.ahead import Ahead
 from lavax.backends.vulkan.compile.pipelines import Pipeline, Pipelines
 from lavax.backends.vulkan.emit import program as emission
+from lavax.backends.vulkan.memory.memory import MemoryPool
 from lavax.backends.vulkan.plan.plan import Shader
 from tests.closeness import close
 
@@ -105,3 +107,28 @@ def test_a_program_has_its_shaders_compiled_while_it_is_written(monkeypatch: pyt
     wanted = np.cumsum(np.sum(np.sin(exact) * 3, axis=1)) - np.sum(exact @ exact.T, axis=0)
     close(np.asarray(found) / 1000, wanted / 1000)  # sums of up to 1,000
     assert len(written) > 2 and len(created) == len(set(created)) > 2
+
+
+def test_large_temporaries_are_allocated_while_shaders_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another thread, and once: the program takes the memory that is there."""
+    cuts: list[tuple[int, int]] = []
+    cut = MemoryPool._cut
+
+    def cutting(self: MemoryPool, returned: list[Any], nbytes: int) -> Any:
+        cuts.append((nbytes, threading.get_ident()))
+        return cut(self, returned, nbytes)
+
+    def found(x: Any, scale: float) -> tuple[int, set[int]]:
+        cuts.clear()
+        function = lx.compile(lambda x: lnp.cumsum(lnp.sum(lnp.cos(x) * scale, axis=1)))
+        close(np.asarray(function(x))[-1], np.sum(np.cos(x, dtype=np.float64)) * scale)
+        arena = function.lower(x).memory().temporaries
+        return arena, {thread for nbytes, thread in cuts if nbytes == arena}
+
+    monkeypatch.setattr(MemoryPool, "_cut", cutting)
+    here = threading.get_ident()
+    arena, threads = found(np.ones((1237, 3), np.float32), 3.0)
+    assert arena and threads == {here}, "small ones when they are needed"
+    monkeypatch.setattr(backend, "_LARGE_ARENA_BYTES", 1)
+    arena, threads = found(np.ones((2473, 3), np.float32), 5.0)
+    assert arena and threads and here not in threads
