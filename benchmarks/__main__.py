@@ -26,6 +26,7 @@ from benchmarks import (
     selection,
     transforms,
 )
+from benchmarks.architectures.workloads import report as report_architectures
 from benchmarks.comparison import Limits, Measurement, best_product, compare
 from benchmarks.figure import Figure, as_table
 from benchmarks.models.first_calls import report as report_first_calls
@@ -50,6 +51,7 @@ COMPARISONS = {
 # Shown row by row, for the names that match.
 REPORTS: dict[str, tuple[str, Callable[..., None]]] = {
     "models": ("Whole models: inference and training in lavax, and in PyTorch on its own GPU.", report_models),
+    "architectures": ("Architectures of many kinds, written once for both libraries.", report_architectures),
     "model-first-calls": ("First calls of training steps of whole models, by stage.", report_first_calls),
     "fft": ("Fourier transforms over SciPy's time on a processor, or over a copy's on a GPU.", transforms.report),
 }

@@ -37,13 +37,13 @@ def report(only: Sequence[str] | None, quick: bool, show: Callable[[str], Any]) 
     for make in WORKLOADS:
         workload = make()
         if not only or any(fnmatch(workload.name, pattern) for pattern in only):
-            show(_of_model(workload, QUICK_CALLS if quick else CALLS))
+            show(of_model(workload, QUICK_CALLS if quick else CALLS))
     if not only or any(fnmatch("decoding", pattern) for pattern in only):
         for table in decoding.tables(QUICK_CALLS if quick else CALLS, copy_rate(get_device())):
             show(table)
 
 
-def _of_model(workload: ModelWorkload, calls: int) -> str:
+def of_model(workload: ModelWorkload, calls: int) -> str:
     torch = pytorch()
     inputs = workload.draw(np.random.default_rng(0))
     model = lx.compile(workload.build)(lx.random.key(0))

@@ -149,7 +149,15 @@ def _conv(node: Node, g: Node, position: int) -> Node:
     if position:
         return _of_right(node, g)
     is_strided = max(node.attrs["stride"], default=1) > 1 and not any(node.attrs["interior"])
-    return (_of_strided_left if is_strided else _of_left)(node, g)
+    return (_of_strided_left if is_strided and not _has_single_products(node) else _of_left)(node, g)
+
+
+def _has_single_products(node: Node) -> bool:
+    """Whether each element of a window gives one product to one result, as a channel by itself does: there is no sum
+    for which contributions would be worth storing."""
+    free, summed = _axes_in_result(node)[2], node.attrs["contract"][1]
+    extents = *(node.shape[axis] for axis in free), *(node.operands[1].shape[axis] for axis in summed)
+    return all(extent == 1 for extent in extents)
 
 
 def _shear(node: Node, g: Node) -> Node:

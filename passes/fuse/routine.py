@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.indexing import SCATTERS
@@ -16,12 +18,15 @@ from lavax.passes.numerics.narrow_movement import as_stored, is_widening
 # Operands that routines read repeatedly, by position: stored if they are computed rather than merely moved.
 _READ_OFTEN: dict[str, tuple[int, ...]] = {
     **{op: tuple(range(len(names))) for op, names in ATTENTION.items()},
+    "depthwise_conv": (0, 1),
     "merge_runs": (0, 1),
     "search_sorted": (0,),
     "select_greatest": (0,),
     "sort_runs": (0,),
     "triangular_solve": (0,),
 }
+# Routines whose lanes have neighbours along the last axes of the operands that are read often.
+_OF_NEIGHBOURS = frozenset(("depthwise_conv",))
 
 
 def visit_routine(fusion: Fusion, node: Node) -> None:
@@ -29,7 +34,7 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
         _read_before_writing(fusion, node)
     read_often = () if _reads_once(fusion, node) else _READ_OFTEN.get(node.op, ())
     for position, operand in enumerate(map(as_stored, node.operands)):
-        if position in read_often and any(map(_is_computed, fusion.cone([operand])[0])):
+        if position in read_often and any(map(_must_be_stored(node.op), fusion.cone([operand])[0])):
             fusion.store(before_repetition(fusion, operand), Reason.ROUTINE)
         else:
             fusion.settle(operand, node, Reason.ROUTINE)
@@ -58,6 +63,20 @@ def _read_before_writing(fusion: Fusion, scatter: Node) -> None:
         for operand in rest:
             if array in fusion.arrays_of([operand]):
                 fusion.store(operand, Reason.UPDATED)
+
+
+def _must_be_stored(op: str) -> Callable[[Node], bool]:
+    """Whether a value, which is made into an operand that is read often, is no part of a load."""
+    return (lambda node: _is_computed(node) or _moves_neighbours(node)) if op in _OF_NEIGHBOURS else _is_computed
+
+
+def _moves_neighbours(node: Node) -> bool:
+    """Whether neighbours along the last axis were none before."""
+    if node.op != "transpose":
+        return False
+    (operand,), axes = node.operands, node.attrs["axes"]
+    last = max((axis for axis, extent in enumerate(operand.shape) if extent > 1), default=0)
+    return any(node.shape[axis] > 1 for axis in range(axes.index(last) + 1, node.type.rank))
 
 
 def _is_computed(node: Node) -> bool:

@@ -28,7 +28,7 @@ def with_rounded_operands(graph: Graph) -> Graph:
             operands = tuple(found[operand] for operand in node.operands)
             if rounds_operands(node):
                 dtype = DTYPES[node.attrs["precision"]]
-                operands = tuple(_rounded(operand, dtype, roundings) for operand in operands)
+                operands = tuple(rounded(operand, dtype, roundings) for operand in operands)
             found[node] = node if operands == node.operands else with_operands(node, operands)
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
@@ -50,7 +50,7 @@ def rounding_of(operand: Node, dtype: DType) -> Node | None:
     return None
 
 
-def _rounded(node: Node, dtype: DType, roundings: Roundings) -> Node:
+def rounded(node: Node, dtype: DType, roundings: Roundings) -> Node:
     if is_held(node, dtype):
         return node
     moves, value = [], node

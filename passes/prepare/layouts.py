@@ -35,7 +35,7 @@ def with_layouts_of_convolutions(graph: Graph, target: Target) -> Graph:
     order take longer, and products of rounded windows that are loaded as vectors gain more than that.
     """
     convolutions = [node for node in graph.nodes if node.op == "conv"]
-    if not convolutions:
+    if not convolutions and not any(node.op == "depthwise_conv" for node in graph.nodes):
         return graph
     moves_groups = target.products.stages_operands and all(map(rounds_operands, convolutions))
     layouts = _Layouts(graph, moves_groups)
@@ -84,7 +84,7 @@ class _Layouts:
 
     def _keep(self, node: Node, found: Node) -> None:
         self._plain[node] = found
-        if found.op == "conv" or (is_unit_reshape(found) and found.operands[0] in self._written):
+        if found.op in ("conv", "depthwise_conv") or (is_unit_reshape(found) and found.operands[0] in self._written):
             self._written.add(found)
         elif OPERATIONS[found.op].family == "elementwise":
             large = [operand for operand in found.operands if not _is_cheap_to_move(operand)]

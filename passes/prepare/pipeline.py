@@ -19,6 +19,7 @@ from lavax.passes.prepare.decompose.attention import with_read_shapes
 from lavax.passes.prepare.decompose.attention_parts import with_query_parts
 from lavax.passes.prepare.decompose.attention_results import with_rounded_results
 from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
+from lavax.passes.prepare.decompose.depthwise import with_depthwise_convolutions
 from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.joined_parts import with_parts_joined_in_products
 from lavax.passes.prepare.layouts import with_layouts_of_convolutions
@@ -58,6 +59,7 @@ PASSES = (
     Pass("results", with_rounded_results, "attention writes 16 bits where its result is cast to them"),
     Pass("shapes", _anywhere(with_read_shapes), "attention gives its result in the shape that is read"),
     Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
+    Pass("depthwise", with_depthwise_convolutions, "convolutions of single channels have these last"),
     Pass("layouts", with_layouts_of_convolutions, "what follows a convolution has its channels last, too"),
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
     Pass("windows", with_windows_in_vectors, "operands of convolutions lie so that windows are loaded as vectors"),

@@ -47,6 +47,11 @@ def _of_conv(node: Node) -> int:
     return 2 * node.type.size * length
 
 
+def _of_depthwise(node: Node) -> int:
+    weights = node.operands[1].shape
+    return 2 * prod(weights[:-1]) * prod(node.shape[1:])
+
+
 def _of_logsumexp(node: Node) -> int:
     """log(exp(x) + exp(y)) for each element: a maximum, a difference, exp, log1p, an addition."""
     return 27 * _of_operand(node)
@@ -213,6 +218,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     **dict.fromkeys(_PRODUCTS, _of_attention),
     "dot": _of_dot,
     "conv": _of_conv,
+    "depthwise_conv": _of_depthwise,
     **dict.fromkeys(("cumulative_sum", "cumulative_prod", "cumulative_max", "cumulative_min"), _of_operand),
     "cumulative_logsumexp": _of_logsumexp,
     "chunk_totals": _of_chunks,

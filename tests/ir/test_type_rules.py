@@ -170,6 +170,18 @@ REFUSED: list[Refused] = [
         "join_places: 'maximum' is no atomic operation on f32[5]",
     ),
     (
+        "depthwise_conv", "f32[1,1,5,5,4] f32[1,3,3,2]", dict(stride=(1, 1), dilation=(1, 1), run=9), None, ShapeError,
+        "depthwise_conv: weights f32[1,3,3,2] are no [summed,window…,channels] of f32[1,1,5,5,4]",
+    ),
+    (
+        "depthwise_conv", "f32[1,1,5,5,4] f32[1,3,3,4]", dict(stride=(1,), dilation=(1, 1), run=9), None, ShapeError,
+        "depthwise_conv: stride, dilation and run must be at least 1, one of 2 axes",
+    ),
+    (
+        "depthwise_conv", "f32[1,1,5,5,4] f64[1,3,3,4]", dict(stride=(1, 1), dilation=(1, 1), run=9), None, DtypeError,
+        "depthwise_conv is not defined for f32[1,1,5,5,4] and f64[1,3,3,4]",
+    ),
+    (
         "join_rows", "f32[5,2] f32[3,4] i32[3]", dict(join="add"), None, ShapeError,
         "join_rows: updates f32[3,4] at i32[3] do not fit the array f32[5,2]",
     ),

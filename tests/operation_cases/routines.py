@@ -237,6 +237,22 @@ def _from_half() -> Iterator[Case]:
         yield case_of("fourier_from_half", label, [values], dict(columns=columns, rest=rest), result)
 
 
+# Shapes of x and of the weights, stride, dilation, terms of a part.
+_DEPTHWISE: tuple[tuple[Shape, Shape, tuple[int, ...], tuple[int, ...], int], ...] = (
+    ((2, 1, 6, 7, 4), (1, 3, 3, 4), (1, 1), (1, 1), 9),
+    ((1, 2, 9, 8, 5), (2, 3, 2, 5), (2, 1), (1, 3), 4),
+    ((3, 2, 12, 8), (2, 8, 8), (1,), (1,), 4),
+    ((1, 1, 4, 5, 6, 3), (1, 2, 1, 3, 3), (1, 2, 3), (3, 1, 1), 7),
+)
+
+
+def _depthwise() -> Iterator[Case]:
+    for (x, weights, stride, dilation, run), dtype in product(_DEPTHWISE, (float32, float64)):
+        values = [sample(generator(f"depthwise{shape}"), TensorType(shape, dtype)) for shape in (x, weights)]
+        attrs = dict(stride=stride, dilation=dilation, run=run)
+        yield case_of("depthwise_conv", f"{TensorType(x, dtype)}-{weights}-{run}", values, attrs)
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_chunks, op) for op in ("chunk_totals", "cumulative_chunks")},
@@ -245,6 +261,7 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "select_greatest": _select_greatest,
     "sort_runs": _sort_runs,
     "unsort": _unsort,
+    "depthwise_conv": _depthwise,
     "fourier_from_half": _from_half,
     "fourier_from_reals": _from_reals,
     "fourier_join": _joins,

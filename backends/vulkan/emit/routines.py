@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
+from lavax.backends.vulkan.emit.depthwise import emit_depthwise
 from lavax.backends.vulkan.emit.fourier.kernel import emit_fourier_step
 from lavax.backends.vulkan.emit.fourier.odd_lines import (
     emit_from_half,
@@ -78,6 +79,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "bidiagonal_svd": RoutineEmitter(emit_bidiagonal_svd),
     "cholesky": _unless_small(emit_small_cholesky, emit_cholesky),
     "count_digits": RoutineEmitter(emit_count_digits),
+    "depthwise_conv": RoutineEmitter(emit_depthwise),
     "eigh": RoutineEmitter(emit_eigh),
     "fourier_from_half": RoutineEmitter(emit_from_half),
     "fourier_from_reals": RoutineEmitter(emit_from_reals),

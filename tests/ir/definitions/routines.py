@@ -233,3 +233,16 @@ def _turned(place: int, length: int) -> complex:
 
 def _part(number: complex, side: int) -> float:
     return (number.real, number.imag)[side]
+
+
+def depthwise_conv(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The products of a part of the elements of a window with what they lie over."""
+    x, weights = arrays
+    part, row, *window, channel = place
+    terms = list(np.ndindex(*weights.shape[:-1]))[part * attrs["run"] : (part + 1) * attrs["run"]]
+    total = 0
+    for summed, *element in terms:
+        numbers = zip(window, attrs["stride"], element, attrs["dilation"], strict=True)
+        at = [o * stride + k * dilation for o, stride, k, dilation in numbers]
+        total += x[(row, summed, *at, channel)].item() * weights[(summed, *element, channel)].item()
+    return total
