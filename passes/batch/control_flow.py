@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.ir.graph import Graph, Node, graph_of, input_node
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node
+from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType, int32
 from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, in_front, to_front
-from lavax.passes.build.builder import build, splat, where
+from lavax.passes.build.builder import build, logical_and, splat, where
 from lavax.passes.build.control_flow import control_flow, item, parts_of
 from lavax.passes.build.ended_lanes import asked_by_lane
 
 _INDEX = TensorType((), int32)
+# What kernels may compute in several orders, and of it what gives the same in each.
+_OF_SUMS = frozenset(("reduction", "contraction", "routine", "region"))
+_IN_ANY_ORDER = frozenset(("max", "min", "argmax", "argmin", "item", "sort", "sort_order", "search_sorted"))
 
 
 def as_call(graph: Graph, operands: Sequence[Node]) -> Node:
@@ -90,7 +94,11 @@ def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
         asked = _any(_batched(graph_of(condition.inputs, [by_lane]), flags, [True], axis))
     else:
         asked = _batched(condition, flags, [ends_apart], axis)
-        asked, step = _until_all_end(asked, step) if ends_apart else (asked, step)
+        if ends_apart and _depends_on_order(condition):
+            asked, step, started = _with_flags(asked, step, nodes)
+            nodes.insert(count, started)
+        elif ends_apart:
+            asked, step = _until_all_end(asked, step)
     types = [output.type for output in step.outputs]
     return Operand(control_flow("while", nodes, types, condition=asked, body=step), True)
 
@@ -102,6 +110,30 @@ def _until_all_end(condition: Graph, body: Graph) -> tuple[Graph, Graph]:
     (runs,) = inline(condition, body.inputs)
     pairs = zip(body.outputs, body.inputs, strict=False)
     return _any(condition), graph_of(body.inputs, [_select(runs, output, before) for output, before in pairs])
+
+
+def _depends_on_order(condition: Graph) -> bool:
+    """Whether kernels may round the condition in several ways: it has sums, or what is more than they."""
+    kinds = {OPERATIONS[node.op].family for node in condition.nodes if node.op not in _IN_ANY_ORDER}
+    return not kinds.isdisjoint(_OF_SUMS)
+
+
+def _with_flags(condition: Graph, body: Graph, operands: Sequence[Node]) -> tuple[Graph, Graph, Node]:
+    """`_until_all_end` with a further carried value, behind the others: for which elements the loop runs.
+
+    So the condition is computed once a turn. Computed twice, by kernels that add in different orders, it might hold for
+    the loop and not for the element, whose values would stay the same for ever. Also the flags before the first turn.
+    """
+    from lavax.passes.build.inline import inline
+
+    count = len(body.outputs)
+    (started,) = inline(condition, operands)
+    (runs,) = further_inputs("runs", [started.type], body.inputs)
+    carried = [_select(runs, output, before) for output, before in zip(body.outputs, body.inputs, strict=False)]
+    (goes_on,) = inline(condition, [*carried, *body.inputs[count:]])
+    step = graph_of([*body.inputs[:count], runs, *body.inputs[count:]], [*carried, logical_and(runs, goes_on)])
+    inputs = [input_node(node.name, node.type) for node in step.inputs]
+    return _any(graph_of(inputs, [inputs[count]])), step, started
 
 
 def _any(condition: Graph) -> Graph:

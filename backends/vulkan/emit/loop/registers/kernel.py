@@ -148,12 +148,16 @@ class _RegisterLoop:
             self._assign(carried, found)
 
     def _while(self, loop: Node, carried: Sequence[Held], unchanging: Sequence[Held]) -> None:
-        """Turns while the condition holds, but no more than a dispatch takes."""
+        """Turns while the condition holds, but no more than a dispatch takes.
+
+        The dispatch is for a condition that holds, so its first turn asks nothing: the kernels that asked may add in
+        another order, and a dispatch that takes no turn would be repeated for ever.
+        """
         turn = self.body.name()
         bound = self.body.parameters.unknown(min(self.turns, most_turns_in_registers(loop)))
         with self.statements.block(f"for (int {turn} = 0; {turn} < {bound}; ++{turn})"):
             (holds,) = self._graph(loop.attrs["condition"], [*carried, *unchanging])
-            self.body.line(f"if (!{holds.names[0]}) break;")
+            self.body.line(f"if ({turn} > 0 && !{holds.names[0]}) break;")
             self._assign(carried, self._graph(loop.attrs["body"], [*carried, *unchanging]))
 
     def _switch(self, node: Node, operands: Sequence[Held]) -> list[Held]:

@@ -1,0 +1,69 @@
+"""Loops whose conditions hang on the order of a sum: kernels that ask in several orders would go round for ever.
+
+A fault here is a test that does not end.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import lax
+
+
+def _lines(extent: int, count: int) -> np.ndarray:
+    """Large numbers whose sums are nearly 0: of float32, any order gives another one."""
+    random = np.random.default_rng(extent)
+    found = np.zeros((count, extent), np.float32)
+    found[:, :-2] = random.normal(size=(count, extent - 2)) * 1e7
+    found[:, -2] = -found.sum(axis=1)
+    return random.permuted(found, axis=1)
+
+
+def halved(line: Any) -> Any:
+    """The line, halved until its sum is at most 1/4, and how often."""
+    return lax.while_loop(
+        lambda c: (lnp.sum(c[0]) > 0.25) & (c[1] < 40), lambda c: (c[0] * 0.5, c[1] + 1), (line, 0)
+    )
+
+
+def _agrees(line: np.ndarray, found: np.ndarray, turns: int) -> None:
+    """Halved as often as it says, and no more than the least sum of any order asks for."""
+    np.testing.assert_array_equal(found, line * 0.5**turns)
+    unit = 2.0**-20 * np.abs(line).sum()
+    exact = line.astype(np.float64).sum()
+    assert turns < 40 and (exact - unit) * 0.5**turns <= 0.25
+    assert turns == 0 or (exact + unit) * 0.5 ** (turns - 1) > 0.25
+
+
+def test_a_loop_in_registers_makes_a_turn_if_others_asked_for_it() -> None:
+    function = lx.jit(halved)
+    for line in _lines(5, 12):
+        found, turns = function(line)
+        _agrees(line, np.asarray(found), int(turns))
+
+
+@pytest.mark.parametrize(("extent", "count"), [(5, 6), (300, 4)])
+@pytest.mark.parametrize("wrap", [lx.vmap, lambda f: lambda x: lx.jvp(lx.vmap(f), (x,), (x,))[0]])
+def test_elements_of_a_batch_end(extent: int, count: int, wrap: Callable[[Any], Any]) -> None:
+    function = lx.jit(wrap(halved))
+    for number in range(6):
+        lines = np.roll(_lines(extent, count), number, axis=1)
+        found, turns = (np.asarray(each) for each in function(lines))
+        for line, one, turn in zip(lines, found, turns, strict=True):
+            _agrees(line, one, int(turn))
+
+
+def test_batches_of_batches_end_and_have_derivatives() -> None:
+    lines = _lines(5, 6)
+    once = np.asarray(lx.jit(lx.vmap(halved))(lines)[1])
+    twice = np.asarray(lx.jit(lx.vmap(lx.vmap(halved)))(lines.reshape(2, 3, 5))[1])
+    assert once.shape == (6,) and twice.shape == (2, 3)
+    small = lines / np.abs(lines).max() + 1
+    slopes = np.asarray(lx.jit(lx.vmap(lx.jacfwd(lambda line: halved(line)[0])))(small))
+    turns = np.asarray(lx.jit(lx.vmap(halved))(small)[1])
+    np.testing.assert_allclose(slopes, 0.5 ** turns[:, None, None] * np.eye(5), rtol=1e-6)
