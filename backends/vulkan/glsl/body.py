@@ -37,6 +37,7 @@ from lavax.passes.kernels.index import (
     add,
     constant,
     flatten,
+    linear,
     substitute,
     variable,
 )
@@ -107,6 +108,8 @@ class Body:
         self.addresses = addresses
         self.unaligned: set[Node] = set()  # arrays that may not begin at a multiple of 16 bytes
         self.takes_pairs = False  # whether two vectors of narrow elements are one load
+        # The positions of aligned vectors that vectors between them are put together of, by node and key.
+        self.aligned_reads: Mapping[tuple[Node, str], Index] = {}
         self.parameters, self.uses = parameters, parameters.uses
         self.memory = Memory(self.uses)
         self.constants = ConstantTexts(parameters)
@@ -430,12 +433,15 @@ class Body:
         if _LANE not in position.variables:
             return GlslValue(self.memory.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {_LANE: constant(0)})
-        if self._is_aligned(node, position):
+        if self.is_aligned(node, position):
             half = self._half_of_pair(node, base)
             if half is not None:
                 return self._as_read(half, VECTOR, node.dtype)
             aligned = self.index(quotient_exact(base, VECTOR))
             return self._as_read(self.memory.four(node.dtype, address, aligned), VECTOR, node.dtype)
+        joined = self._joined(node, position) if self.aligned_reads else None
+        if joined is not None:
+            return joined
         if lane_step(position) == 1 and node.dtype.bits not in self.memory.packed:
             return self._as_read(self.memory.unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
         if node.dtype.storage.itemsize < 4:  # GLSL builds no such vectors from scalars
@@ -444,6 +450,30 @@ class Body:
         loads = (self.memory.read(node.dtype, address, text) for text in self._components(position))
         vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
+
+    def _joined(self, node: Node, position: Index) -> GlslValue | None:
+        """Four elements, most of which are components of vectors that are read anyway; None if they are not."""
+        places = [substitute(position, {_LANE: constant(number)}) for number in range(VECTOR)]
+        vectors = [(add(place, -(place.constant % VECTOR)), place.constant % VECTOR) for place in places]
+        keys = [(node, linear([(base, 1), (LANE, 1)]).key) for base, _ in vectors]
+        if sum(key in self.aligned_reads for key in keys) < VECTOR // 2:
+            return None
+        texts = []
+        for key, (_, number), place in zip(keys, vectors, places, strict=True):
+            if key in self.aligned_reads:
+                texts.append(f"{self._aligned(*key).text}.{COMPONENTS[number]}")
+            else:
+                texts.append(self.memory.loaded(node.dtype, self.addresses[node], self.index(place)))
+        return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(texts)})", VECTOR)
+
+    def _aligned(self, node: Node, key: str) -> GlslValue:
+        """An aligned vector, which is read now if it was not before."""
+        found = next((scope.loads[node, key] for scope in self.scopes if (node, key) in scope.loads), None)
+        if found is None:
+            value = self.load_at(node, self.aligned_reads[node, key])
+            name = self.declare(self.scopes[-1], type_name(node.dtype, VECTOR), value.text)
+            found = self.scopes[-1].loads[node, key] = GlslValue(name, VECTOR)
+        return found
 
     def _half_of_pair(self, node: Node, base: Index) -> str | None:
         """Four narrow elements as memory holds them, out of eight that are one load; None if they are not read so."""
@@ -460,7 +490,7 @@ class Body:
         elements = self.uses.access(narrow.signed if node.dtype.kind == "int" else narrow.elements)
         return f"{elements}({scope.pairs[node, start]}.{half})"
 
-    def _is_aligned(self, node: Node, position: Index) -> bool:
+    def is_aligned(self, node: Node, position: Index) -> bool:
         """Whether the lanes of a position are four elements that begin at a multiple of four."""
         base = substitute(position, {_LANE: constant(0)})
         return lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned
@@ -474,7 +504,7 @@ class Body:
         if _LANE not in position.variables:
             self.line(self.memory.stored(node.dtype, address, self.index(position), value.text, is_held))
             return
-        if self._is_aligned(node, position):
+        if self.is_aligned(node, position):
             base = substitute(position, {_LANE: constant(0)})
             wide = self.memory.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype, is_held)
             self.line(self.memory.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))

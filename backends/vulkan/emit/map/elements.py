@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lavax.backends.vulkan.emit.map.row_blocks import compute_block, elements_of_block, rows_of_block
 from lavax.backends.vulkan.emit.map.wide_stores import compute_and_store, vectors_of_store
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, is_multiple
 from lavax.backends.vulkan.glsl.expressions import VECTOR
@@ -37,7 +38,7 @@ class VectorLoop:
     """Loops of a CPU driver's invocations. Exercised by `python -m benchmarks comparison --only elementwise`."""
 
     iterations: tuple[int, ...] = (16, 8, 4, 2)
-    busy: int = 1024  # invocations that must be left
+    busy: int = 256  # invocations that must be left
     ragged: int = 1 << 12  # from so many elements on, those behind the last whole vector are computed by themselves
 
 
@@ -60,11 +61,14 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     width = VECTOR if (count - rest) % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
     of_store = vectors_of_store(kernel) if is_looping else 1
-    local, vectors = local_invocations(profile), count // (width * of_store)
+    rows = rows_of_block(kernel) if is_looping and width == VECTOR and rest == 0 and of_store == 1 else 1
+    local, vectors = local_invocations(profile), count // (width * of_store * rows)
     iterations = loop_iterations(vectors) if is_looping else 1
     with open_turns(body, vectors, local, iterations):
         element = variable("i", vectors)
-        if of_store > 1:
+        if rows > 1:
+            compute_block(body, kernel, elements_of_block(kernel, element, rows), outputs)
+        elif of_store > 1:
             compute_and_store(body, kernel, element, of_store, outputs)
         else:
             compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)

@@ -44,8 +44,8 @@ def test_long_parts_share_a_shader_that_is_given_how_long_they_are() -> None:
     first, second = _plan((8192,), (512, 96)).dispatches
     assert_shader(first, SHADER)
     assert first.shader == second.shader
-    assert (first.words, first.groups) == ((2048, 2), (128, 1, 1))
-    assert (second.words, second.groups) == ((12288, 8), (192, 1, 1))
+    assert (first.words, first.groups) == ((2048, 8), (32, 1, 1))
+    assert (second.words, second.groups) == ((12288, 16), (96, 1, 1))
     assert (first.barrier, second.barrier) == (False, False)
 
 
@@ -60,7 +60,7 @@ def test_elements_behind_the_last_vector_are_computed_by_the_first_workgroup() -
     first, second = _plan((8192,), (4099,)).dispatches
     assert first.shader == second.shader
     assert "if (group == 0 && int(gl_LocalInvocationID.x) < int(words[6]))" in first.shader.source
-    assert (first.words, second.words) == ((2048, 2, 0), (1024, 1, 3))
+    assert (first.words, second.words) == ((2048, 8, 0), (1024, 4, 3))
 
 
 def test_where_nothing_is_seen_in_windows_all_are_merged() -> None:

@@ -1,0 +1,85 @@
+"""Maps whose invocations have several rows on CPU drivers: which these are, and that all rows are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.map.row_blocks import rows_of_block
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.ir import Graph, interpret
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+from lavax.passes.simplify import simplify
+from tests.backends.vulkan.emit.emission import dispatch_of
+from tests.backends.vulkan.run.execution import run
+
+RANDOM = np.random.default_rng(3)
+
+
+def rolled(x: Any) -> Any:
+    return lnp.roll(x, 1, -2) + 2 * lnp.roll(x, -1, -2) + 3 * lnp.roll(x, 1, -1) + 4 * lnp.roll(x, -1, -1) - 5 * x
+
+
+def padded(x: Any) -> Any:
+    around = lnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(1, 2), (2, 1)])
+    rows, columns = x.shape[-2:]
+    windows = [around[..., a : a + rows, b : b + columns] * (3 * a + b + 1) for a in range(3) for b in range(3)]
+    return sum(windows[1:], windows[0])
+
+
+def above(x: Any) -> Any:
+    return x[..., 1:, :] - x[..., :-1, :] * 2
+
+
+def cube(x: Any) -> Any:
+    return sum((lnp.roll(x, shift, axis) * (axis + 2) for shift in (1, -1) for axis in range(3)), x)
+
+
+# function, shape, rows of an invocation
+MAPS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
+    "rolled": (rolled, (64, 64), 4),
+    "rolled, rows that four does not divide": (rolled, (62, 64), 2),
+    "rolled, odd rows": (rolled, (63, 64), 1),
+    "rolled, columns that four does not divide": (rolled, (64, 62), 1),
+    "rolled, few": (rolled, (16, 16), 1),
+    "padded": (padded, (48, 96), 4),
+    "padded, in planes": (padded, (3, 20, 40), 4),
+    "differences of rows": (above, (65, 32), 4),
+    "three axes": (cube, (8, 16, 20), 4),
+    "of columns": (lambda x: x[:, 1:] + x[:, :-1], (64, 65), 1),
+    "of one row": (lambda x: x * 2 + 1, (64, 64), 1),
+}
+
+
+def _graph(name: str, dtype: str = "float32") -> Graph:
+    function, shape, _ = MAPS[name]
+    return simplify(lx.trace(function)(lx.ShapeDtype(shape, dtype)))
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_rows_of_an_invocation(name: str) -> None:
+    (step,) = steps_of(schedule(prepare(_graph(name))).steps)
+    assert rows_of_block(step.kernel) == MAPS[name][2]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("name", [name for name, (_, _, rows) in MAPS.items() if rows > 1])
+def test_all_rows_are_right(name: str, dtype: str) -> None:
+    graph = _graph(name, dtype)
+    x = RANDOM.integers(-9, 10, MAPS[name][1]).astype(dtype)
+    (got,), (want,) = run(graph, [x]), interpret(graph, x)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_rows_are_read_once_and_vectors_between_joined() -> None:
+    """Six rows for four, and two elements beside each; a GPU's invocations have a vector each."""
+    source = dispatch_of(_graph("rolled"), CPU_DRIVER).shader.source
+    assert (source.count("texelFetch(vectors0"), source.count("texelFetch(elements0")) == (6, 8)
+    assert dispatch_of(_graph("rolled"), GENERIC_GPU).groups[0] == 64 * 64 // 4 // 128
