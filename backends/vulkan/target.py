@@ -14,7 +14,13 @@ from lavax.backends.vulkan.emit.attention.scores import (
 )
 from lavax.backends.vulkan.emit.contract.choose import choose_parts, line_of, shares_shader, stores_rounded
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
-from lavax.backends.vulkan.emit.fourier.choose import largest_prime, mirrored_steps_of, odd_steps_of, steps_of
+from lavax.backends.vulkan.emit.fourier.choose import (
+    few_steps_of,
+    largest_prime,
+    mirrored_steps_of,
+    odd_steps_of,
+    steps_of,
+)
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
@@ -43,6 +49,9 @@ from lavax.passes.target.target import (
 RECORDED_TURNS = 16  # of a loop, one after the other: a command buffer, and a dispatch of counters, for so many
 _ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch on a CPU driver, where their slots stand in a table
 
+# Of up to 128 numbers that an invocation of a CPU driver reads (docs/performance/transforms.md, First calls).
+_TRANSFORMED_COST = 48
+
 
 def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int) -> Target:
     """The target for a device with that profile and memory, which allocates at most so many bytes at once."""
@@ -57,13 +66,21 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         transforms=Transforms(
             steps=lambda points, across, part: steps_of(points, across, part, profile),
             mirrored_steps=lambda points, inverse: mirrored_steps_of(points, inverse, profile),
+            few_steps=lambda points, numbers: few_steps_of(points, numbers, profile),
             odd_steps=lambda points: odd_steps_of(points, profile),
             largest_prime=largest_prime(profile),
         ),
-        fusion=FusionLimits(operations_per_byte=profile.operations_per_byte),
+        fusion=_fusion(profile),
         dispatches=_dispatches(profile),
         loops=_loops(profile),
         largest_allocation=largest_allocation,
+    )
+
+
+def _fusion(profile: DeviceProfile) -> FusionLimits:
+    return FusionLimits(
+        operations_per_byte=profile.operations_per_byte,
+        transformed_cost=_TRANSFORMED_COST if profile.kind == "cpu" else None,
     )
 
 

@@ -9,7 +9,7 @@ from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.build.attention import joint_kernel_key
 from lavax.passes.fuse.contraction import before_repetition
-from lavax.passes.fuse.costs import cost_of
+from lavax.passes.fuse.costs import code_of, cost_of
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import flat_draft, variables_of
 from lavax.passes.fuse.reasons import Reason
@@ -36,6 +36,8 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
     for position, operand in enumerate(map(as_stored, node.operands)):
         if position in read_often and any(map(_must_be_stored(node.op), fusion.cone([operand])[0])):
             fusion.store(before_repetition(fusion, operand), Reason.ROUTINE)
+        elif _is_long(fusion, node, operand):
+            fusion.store(operand, Reason.ROUTINE)
         else:
             fusion.settle(operand, node, Reason.ROUTINE)
     if _join(fusion, node):
@@ -46,6 +48,14 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
     key = joint_kernel_key(node)
     if key is not None:
         fusion.joint_kernels[key] = draft
+
+
+def _is_long(fusion: Fusion, node: Node, operand: Node) -> bool:
+    """Whether it is too much code to compute an operand wherever a step of a Fourier transform reads it."""
+    most = fusion.target.fusion.transformed_cost
+    if most is None or not node.op.startswith("fourier_"):
+        return False
+    return sum(map(code_of, fusion.cone([operand])[0])) > most
 
 
 def _reads_once(fusion: Fusion, node: Node) -> bool:

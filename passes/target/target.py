@@ -141,6 +141,10 @@ def _no_steps(points: int, inverse: bool) -> Sequence[int]:
     return ()
 
 
+def _no_few_steps(points: int, numbers: int) -> Sequence[int]:
+    return ()
+
+
 def _no_odd_steps(points: int) -> Sequence[int]:
     return ()
 
@@ -158,6 +162,9 @@ class Transforms:
     # Of a transform of an odd number of real points, the step on real numbers first, which is the last one of the
     # inverse; none if it is a transform of complex numbers.
     odd_steps: Callable[[int], Sequence[int]] = _no_odd_steps
+    # Of a transform of so many points, if all lines together have so few numbers that short code matters more than how
+    # many steps there are; none if not.
+    few_steps: Callable[[int, int], Sequence[int]] = _no_few_steps
     # The largest prime number of points of a step; of few numbers it is at most 31.
     largest_prime: int = 31
 
@@ -194,6 +201,9 @@ class FusionLimits:
     # The same for a prologue, which is repeated whenever an element is loaded.
     prologue_cost: int = 6
     prologue_arrays: int = 3
+    # The most code that a step of a Fourier transform may have to compute a number that it reads, which is written out
+    # for each of its points; None if there is no limit.
+    transformed_cost: int | None = None
 
 
 @dataclass(frozen=True)

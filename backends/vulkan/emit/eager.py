@@ -11,9 +11,9 @@ from lavax.backends.vulkan.emit.fourier.choose import reads_pairs
 from lavax.backends.vulkan.emit.map.flat_map import suits_descriptors
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Node
+from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.commands import steps_of
-from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.schedule.merge import merge_key
 
@@ -28,6 +28,7 @@ class EagerShaders:
     # The same if numbers are read one by one, as those of odd lines are, or are real.
     single_points: int = 1 << 4
     real_points: int = 1 << 6
+    computed: int = 4  # simple operations for each number that a step reads: a norm's factor is one
 
 
 EAGER_SHADERS = EagerShaders()
@@ -42,17 +43,19 @@ def has_shaders_of_its_own(program: KernelProgram, profile: DeviceProfile) -> bo
     if not profile.descriptor_range_bytes:
         return False
     kernels = [kernel for step in steps_of(program.steps) for kernel in step.kernels]
-    outputs = [kernel.graph.outputs[0] for kernel in kernels]
-    if any(_has_long_lines(node, profile) for node in outputs):
+    if any(_is_long_transform(kernel, profile) for kernel in kernels):
         return True
     arrays = (node for kernel in kernels for node in (*kernel.graph.inputs, *kernel.graph.outputs))
     return max((node.type.size for node in arrays), default=0) >= EAGER_SHADERS.own
 
 
-def _has_long_lines(node: Node, profile: DeviceProfile) -> bool:
-    """Whether a node is a step of a Fourier transform of many points."""
+def _is_long_transform(kernel: Kernel, profile: DeviceProfile) -> bool:
+    """Whether a kernel is a step of a Fourier transform of many points, or of points that it computes."""
+    node = kernel.graph.outputs[0]
     if not node.op.startswith("fourier_"):
         return False
+    if sum(map(cost_of, kernel.graph.nodes)) > EAGER_SHADERS.computed:
+        return True
     shape, limits = node.operands[0].shape, EAGER_SHADERS
     match node.op:
         case "fourier_from_reals":

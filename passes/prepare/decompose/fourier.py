@@ -18,10 +18,15 @@ from lavax.passes.target.target import Target
 
 def _steps(node: Node, target: Target) -> Node:
     (x,) = node.operands
-    _, points, rest, behind, _ = x.shape
-    if rest > 1:
+    if x.shape[2] > 1:
         return node
-    return _in_steps(x, target.transforms.steps(points, behind > 1, x.dtype), node.attrs["reverse"], node.type)
+    return _in_steps(x, _widths(x, target), node.attrs["reverse"], node.type)
+
+
+def _widths(x: Node, target: Target) -> Sequence[int]:
+    _, points, _, behind, _ = x.shape
+    few = target.transforms.few_steps(points, x.type.size // 2)
+    return few or target.transforms.steps(points, behind > 1, x.dtype)
 
 
 def _in_steps(x: Node, widths: Sequence[int], reverse: bool, type: TensorType | None = None) -> Node:
@@ -36,15 +41,19 @@ def _in_steps(x: Node, widths: Sequence[int], reverse: bool, type: TensorType | 
     return x
 
 
+def _mirrored_widths(lines: int, points: int, inverse: bool, target: Target) -> Sequence[int]:
+    return target.transforms.few_steps(points, lines * points) or target.transforms.mirrored_steps(points, inverse)
+
+
 def _spectrum(node: Node, target: Target) -> Node:
     (x,) = node.operands
     lines, points, behind, _ = x.shape
     if behind > 1:
         return node
     whole = reshape(x, (lines, points, 1, 1, 2))
-    steps = target.transforms.mirrored_steps(points, False)
+    steps = _mirrored_widths(lines, points, False, target)
     if not steps:
-        found = _in_steps(whole, target.transforms.steps(points, False, x.dtype), False)
+        found = _in_steps(whole, _widths(whole, target), False)
         return reshape(interleaved(taken_apart(separated(reshape(found, (lines, points, 2))))), node.shape)
     *widths, last = steps
     ahead = reshape(_in_steps(whole, widths, False), (lines, last, points // last, 2))
@@ -56,10 +65,10 @@ def _join(node: Node, target: Target) -> Node:
     lines, points = x.shape[0], x.shape[1] - 1
     if node.attrs["rest"] > 1:
         return node
-    steps = target.transforms.mirrored_steps(points, True)
+    steps = _mirrored_widths(lines, points, True, target)
     if not steps:
         whole = reshape(interleaved(joined(separated(x))), (lines, points, 1, 1, 2))
-        return _in_steps(whole, target.transforms.steps(points, False, x.dtype), True, node.type)
+        return _in_steps(whole, _widths(whole, target), True, node.type)
     *widths, first = steps
     rest = points // first
     type = x.type.with_shape((lines, rest, 1, first, 2)) if widths else node.type

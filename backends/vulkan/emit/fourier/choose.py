@@ -47,6 +47,16 @@ class LaneLimits:
     longest: int = 128  # of a step across: lines that stand further apart meet in the same sets of the cache
 
 
+@dataclass(frozen=True)
+class FewNumbers:
+    """Where code is kept short. Chosen by first calls (docs/performance/transforms.md)."""
+
+    numbers: int = 1 << 12  # of all lines together, at most
+    points: int = 1 << 8  # lines of no more points are soon compiled
+    widest: int = 16  # points of a step
+
+
+FEW_NUMBERS = FewNumbers()
 REGISTER_LIMITS = RegisterLimits()
 LANE_LIMITS = LaneLimits()
 
@@ -140,6 +150,14 @@ def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Seq
     if last <= REGISTER_LIMITS.together:
         return (*others, last)
     return _steps(prime_factors(points), REGISTER_LIMITS.together)
+
+
+def few_steps_of(points: int, numbers: int, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step if all lines together have few numbers: a driver compiles a long step for a second, and
+    starts one more in some 20 µs. None if lines are short or many, and on a GPU."""
+    if profile.kind != "cpu" or points <= FEW_NUMBERS.points or numbers > FEW_NUMBERS.numbers:
+        return ()
+    return _steps(prime_factors(points), FEW_NUMBERS.widest)
 
 
 def odd_steps_of(points: int, profile: DeviceProfile) -> Sequence[int]:

@@ -205,3 +205,17 @@ def test_long_fourier_transforms_have_shaders_of_their_own_on_cpu_drivers() -> N
             """
             program = schedule(prepare(parse(dedent(text))))
             assert has_shaders_of_its_own(program, profile) == own
+
+
+def test_steps_that_compute_what_they_read_have_shaders_of_their_own_on_cpu_drivers() -> None:
+    for profile in PROFILES.values():
+        for computed, own in (("negate(x)", False), ("sin(x)", profile.kind == "cpu")):
+            text = f"""
+                graph (x: f32[6,8,1,1,2]) {{
+                  %0 = {computed} : f32[6,8,1,1,2]
+                  %1 = fourier_step(%0) reverse=false : f32[6,8,1,1,2]
+                  return %1
+                }}
+            """
+            program = schedule(prepare(parse(dedent(text))))
+            assert has_shaders_of_its_own(program, profile) == own

@@ -65,7 +65,8 @@ _BY_LANES = [128, 144, 160, 180, 200, 256, 528, 2048]
 @pytest.mark.parametrize("length", [*_BY_LANES, 2, 4, 6, 50, 62, 64, 90, 210, 1000, 4096, 2 * 37, 2 * 131, 2 * 33**3])
 def test_values(length: int) -> None:
     limit = 2**-24 * max(np.log2(length), 2)  # half of what is promised
-    x, s = _lines(3, length), _spectra(3, length // 2 + 1)
+    lines = 3 if length <= 512 else 20  # few numbers have other steps
+    x, s = _lines(lines, length), _spectra(lines, length // 2 + 1)
     expected = np.fft.rfft(x.astype(np.float64))
     assert np.linalg.norm(np.asarray(lnp.fft.rfft(x)) - expected) <= limit * np.linalg.norm(expected)
     back = np.fft.irfft(s.astype(np.complex128), length)  # which ignores the imaginary parts of both ends

@@ -6,10 +6,16 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.fourier.choose import steps_of
+from lavax.backends.vulkan.emit.fourier.choose import few_steps_of, steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.backends.vulkan.target import target_of
 from lavax.ir.types import float32
+from lavax.passes.fuse.costs import cost_of
+from lavax.passes.kernels.commands import steps_of as program_steps
 from lavax.passes.numerics.primes import balanced, prime_factors
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+from lavax.passes.target.target import Target
 from tests.backends.vulkan.emit.emission import assert_shader, dispatch_of, main_of
 from tests.backends.vulkan.run.execution import backend_with, run
 
@@ -145,7 +151,7 @@ def test_axes_and_computed_operands(shape: tuple[int, ...], axis: int) -> None:
 # Two steps whose numbers lie in pairs, or not; three; four.
 @pytest.mark.parametrize("length", [2**12, 3**7, 2**5 * 7**2, 5**5, 1000, 2**17])
 def test_the_error_of_long_lines(length: int) -> None:
-    z = (RANDOM.normal(size=(2, length)) + 1j * RANDOM.normal(size=(2, length))).astype(np.complex64)
+    z = (RANDOM.normal(size=(5, length)) + 1j * RANDOM.normal(size=(5, length))).astype(np.complex64)
     expected = np.fft.fft(z.astype(np.complex128))
     limit = 2**-24 * np.log2(length)  # half of what is promised
     assert np.linalg.norm(np.asarray(lnp.fft.fft(z)) - expected) <= limit * np.linalg.norm(expected)
@@ -164,6 +170,45 @@ def test_prime_factors_beyond_31_are_convolutions_in_registers(length: int) -> N
     limit = 2**-24 * np.log2(length)  # half of what is promised
     errors = np.linalg.norm(found - expected, axis=1)
     assert (errors <= limit * np.linalg.norm(expected, axis=1)).all()
+
+
+# Complex and real lines and inverses, those of large primes, and none.
+@pytest.mark.parametrize(
+    ("points", "numbers", "steps"),
+    [(640, 640, [10, 8, 8]), (589, 4096, [31, 19]), (256, 256, []), (1000, 4097, []), (1024, 1 << 20, [])],
+)
+def test_few_numbers_have_short_steps(points: int, numbers: int, steps: list[int]) -> None:
+    assert list(few_steps_of(points, numbers, CPU_DRIVER)) == steps
+    assert not few_steps_of(points, numbers, GENERIC_GPU)
+
+
+@pytest.mark.parametrize("length", [317, 600, 1024])
+def test_few_numbers(length: int) -> None:
+    z = (RANDOM.normal(size=(2, length)) + 1j * RANDOM.normal(size=(2, length))).astype(np.complex64)
+    x = z.real
+    limit = 2**-24 * np.log2(length)  # half of what is promised
+    for found, expected in (
+        (lnp.fft.fft(z), np.fft.fft(z.astype(np.complex128))),
+        (lnp.fft.rfft(x), np.fft.rfft(x.astype(np.float64))),
+        (lnp.fft.irfft(z, length), np.fft.irfft(z.astype(np.complex128), length)),
+    ):
+        assert np.linalg.norm(np.asarray(found) - expected) <= 2 * limit * np.linalg.norm(expected)
+
+
+def test_steps_compute_what_they_read_if_that_is_little() -> None:
+    """It is written out for each point."""
+    target, type = target_of(CPU_DRIVER, 1 << 34, 1 << 32), lx.ShapeDtype((300, 64), "float32")
+
+    def little(x: lx.Array) -> lx.Array:
+        return lnp.fft.fft(x * 2 + 1j)
+
+    def much(x: lx.Array) -> lx.Array:
+        return lnp.fft.fft(lnp.tanh(lnp.exp(lnp.sin(lnp.cos(lnp.log(x))))))
+
+    for function, computes, of in ((little, True, target), (much, False, target), (much, True, Target())):
+        program = schedule(prepare(lx.trace(function)(type), of), target=of)
+        *_, transform = (kernel for step in program_steps(program.steps) for kernel in step.kernels)
+        assert any(map(cost_of, transform.graph.nodes)) == computes
 
 
 def test_few_numbers_are_not_worth_a_long_shader() -> None:
