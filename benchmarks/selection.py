@@ -16,6 +16,7 @@ from benchmarks.figure import Figure
 # How many times as long as the faster of JAX and NumPy a function may take on a CPU driver.
 _BOUND, _BOUND_OF_LINEAR_ALGEBRA = 5, 15
 _ROUNDS = 9
+_BATCH = 0.01  # seconds of calls that are timed together
 _COUNT, _FEW, _MANY = 1_000_000, 1000, 100_000
 _SIZES = (16, 64, 128)
 _PAD_WIDTHS = ((0, 0), (0, 0), (3, 3), (3, 3))
@@ -244,12 +245,24 @@ def _ratios(mine: Sequence[_Seconds], theirs: Sequence[_Seconds]) -> tuple[float
 
 
 def _interleaved(calls: Sequence[Callable[[], Any]]) -> list[list[_Seconds]]:
-    """Times of each call, in turn, after a call of each that compiles."""
+    """Times of each call, in turn, after a call of each that compiles.
+
+    They are of batches, because JAX's threads wait in a loop for the next call, and what they used counts late.
+    """
+    counts = []
+    for call in calls:
+        call()
+        counts.append(max(int(_BATCH / _seconds(call, 1).clock), 1))
     times: list[list[_Seconds]] = [[] for _ in calls]
-    for number in range(_ROUNDS + 1):
-        for call, seconds in zip(calls, times, strict=True):
-            clock, processor = time.perf_counter(), time.process_time()
-            call()
-            if number:
-                seconds.append(_Seconds(time.perf_counter() - clock, time.process_time() - processor))
+    for _ in range(_ROUNDS):
+        for call, count, seconds in zip(calls, counts, times, strict=True):
+            seconds.append(_seconds(call, count))
     return times
+
+
+def _seconds(call: Callable[[], Any], count: int) -> _Seconds:
+    """What a call takes, of so many."""
+    clock, processor = time.perf_counter(), time.process_time()
+    for _ in range(count):
+        call()
+    return _Seconds((time.perf_counter() - clock) / count, (time.process_time() - processor) / count)
