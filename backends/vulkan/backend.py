@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -44,9 +43,6 @@ if TYPE_CHECKING:
 _TUNING_BYTES = 16 << 20
 # Temporaries that take a driver milliseconds to allocate: 46 to 71 for 2.2 GB, on an H100.
 _LARGE_ARENA_BYTES = 256 << 20
-
-
-_measuring = threading.Lock()
 
 
 class VulkanBackend:
@@ -110,12 +106,11 @@ class VulkanBackend:
 
     def rates(self) -> Rates:
         """What the device does in a second, measured once, and then kept on disk."""
-        with _measuring:  # another thread may have begun
-            if self._rates is None:
-                from lavax.backends.vulkan.measure.kept_rates import rates_of
+        if self._rates is None:
+            from lavax.backends.vulkan.measure.kept_rates import rates_of
 
-                self._rates = rates_of(self.device)
-            return self._rates
+            self._rates = rates_of(self.device)
+        return self._rates
 
     def lower(
         self, graph: Graph, donated: tuple[int, ...] = (), eager: bool = False, tune: bool = False
@@ -292,7 +287,6 @@ class CompiledGraph:
             def early(dispatch: Dispatch) -> None:
                 written(dispatch)
                 ahead.begin_last()
-                ahead.aside(rates)  # which a program with such shaders is likely to ask for, if they are not known
 
             def scheduled(kernels: KernelProgram) -> None:
                 if kernels.arena_bytes >= _LARGE_ARENA_BYTES:

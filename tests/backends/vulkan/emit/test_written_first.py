@@ -68,12 +68,12 @@ def test_the_plan_is_the_one_written_in_order(device: str, monkeypatch: pytest.M
     assert len(order) == len(dispatches) == len(set(map(id, order))), "each is told of once"
 
 
-@pytest.mark.parametrize("layers", ["plain", "normed"])
+@pytest.mark.parametrize("layers", ["plain", "normed", "after a loop"])
 def test_attention_is_written_before_the_graph_is_prepared(layers: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its shaders are those of the plan, also if values are computed again after the first fusion."""
     limits = replace(rematerialization.RematerializationLimits(), least_peak=0)
     monkeypatch.setattr(rematerialization, "_LIMITS", limits)
-    graph = _graph({"plain": _layers, "normed": _normed_layers}[layers])
+    graph = _graph({"plain": _layers, "normed": _normed_layers, "after a loop": _after_a_loop}[layers])
     early: list[Dispatch] = []
     written: list[Dispatch] = []
     plan = ForGpu().lower(graph).find_plan(early.append, written.append)
@@ -107,3 +107,9 @@ def _normed_layers(x: Any, weights: Any) -> Any:
         hidden = lnp.reshape(lx.nn.layer_norm(x @ weight), (1, 128, 2, 32))
         x = x + lnp.reshape(lx.nn.dot_product_attention(hidden, hidden, hidden), (128, 64))
     return lnp.sum(lnp.sin(x))
+
+
+def _after_a_loop(x: Any, weights: Any) -> Any:
+    found, sums = lx.scan(lambda x, weight: (lnp.tanh(x @ weight), lnp.sum(x)), x, lnp.stack(weights))
+    heads = lnp.reshape(found, (1, 128, 2, 32)) * sums[0]
+    return lnp.sum(lx.nn.dot_product_attention(heads, lnp.sin(heads), heads) ** 2)
