@@ -30,6 +30,7 @@ class RegisterLimits:
     prime_gpu: int = 31
     real_cpu: int = 127  # points of a step of a real line of odd length
     together: int = 32
+    mirrored: int = 50  # of two columns of a real line, where steps of `together` would be more
     few: int = 2
     many: int = 4
 
@@ -147,7 +148,7 @@ def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Seq
         return (points,)
     found = _steps_in_registers(points, False, profile)
     *others, last = sorted(found, reverse=True) if found[-1] > REGISTER_LIMITS.together else found
-    if last <= REGISTER_LIMITS.together:
+    if last <= REGISTER_LIMITS.mirrored:
         return (*others, last)
     return _steps(prime_factors(points), REGISTER_LIMITS.together)
 

@@ -51,8 +51,9 @@ def test_two_columns_have_few_points() -> None:
     for points in (1, 6, 31, 64, 500, 4096, 31**2, 3**8):
         steps = mirrored_steps_of(points, True, CPU_DRIVER)
         by_lanes = steps == (points,) and lanes_of(points, 1, 1, CPU_DRIVER) > 0
-        assert np.prod(steps) == points and (by_lanes or steps[-1] <= REGISTER_LIMITS.together)
+        assert np.prod(steps) == points and (by_lanes or steps[-1] <= REGISTER_LIMITS.mirrored)
     assert mirrored_steps_of(64, False, GENERIC_GPU) == ()
+    assert list(mirrored_steps_of(5000, False, CPU_DRIVER)) == [100, 50]
     inverse = {64: [64], 500: [25, 20], 512: [512], 720: [36, 20], 1000: [50, 20], 2187: [81, 27]}
     assert {points: list(mirrored_steps_of(points, True, CPU_DRIVER)) for points in inverse} == inverse
 
@@ -62,7 +63,10 @@ def test_two_columns_have_few_points() -> None:
 _BY_LANES = [128, 144, 160, 180, 200, 256, 528, 2048]
 
 
-@pytest.mark.parametrize("length", [*_BY_LANES, 2, 4, 6, 50, 62, 64, 90, 210, 1000, 4096, 2 * 37, 2 * 131, 2 * 33**3])
+_WIDE = [5000]  # of two columns of 50 points
+
+
+@pytest.mark.parametrize("length", [*_BY_LANES, *_WIDE, 2, 4, 6, 50, 62, 64, 90, 210, 1000, 4096, 2 * 37, 2 * 131, 2 * 33**3])
 def test_values(length: int) -> None:
     limit = 2**-24 * max(np.log2(length), 2)  # half of what is promised
     lines = 3 if length <= 512 else 20  # few numbers have other steps
