@@ -59,7 +59,7 @@ def resize(
     for axis in axes:
         size, extent = extents[axis], value.shape[axis]
         scale = max(size, 1) / extent
-        places = centres(size, scale, 0.0)
+        places = centres(size, scale, 0.0, made.dtype)
         if method.endswith("-pytorch") and not antialias:
             weights = weights_of_repeated_edge(extent, places, KERNELS[method])
         else:
@@ -102,7 +102,7 @@ def scale_and_translate(
         raise shape_error(f"{name}: axes {others} change from {given.type} to {extents}, but are not in spatial_dims")
     made = cast(given, averaging(given.type.dtype))
     for number, axis in enumerate(axes):
-        places = centres(extents[axis], factors[number], moves[number])
+        places = centres(extents[axis], factors[number], moves[number], made.dtype)
         weights = _weights(method, given.shape[axis], places, 1 / factors[number], antialias)
         made = contracted(made, axis, weights)
     return cast(made, given.type.dtype)
@@ -122,4 +122,6 @@ def _weights(method: str, extent: int, places: Value, step: ArrayLike, antialias
     if method == "area":
         return weights_by_overlap(extent, places, step)
     kernel = KERNELS["cubic" if method.endswith("-pytorch") else method]
-    return weights_within(extent, places, kernel, lnp.maximum(step, 1.0) if antialias else 1.0)
+    if not antialias:
+        return weights_within(extent, places, kernel)
+    return weights_within(extent, places, kernel, max(step, 1.0) if isinstance(step, float) else lnp.maximum(step, 1.0))

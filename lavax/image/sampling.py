@@ -12,12 +12,12 @@ from lavax.tracer.values.value import Value
 _LEAST_SUM = 1000 * 2.0**-23
 
 
-def centres(size: int, scale: ArrayLike, translation: ArrayLike) -> Value:
-    """Where pixels of the result lie in the input, whose pixel j lies at j: [size].
+def centres(size: int, scale: ArrayLike, translation: ArrayLike, dtype: Any = "float32") -> Value:
+    """Where pixels of the result lie in the input, whose pixel j lies at j: [size], in `dtype`.
 
     A point p of the input, measured from its edge, lies at p·scale + translation in the result.
     """
-    return (lnp.arange(size, dtype="float32") + 0.5 - translation) / scale - 0.5
+    return (lnp.arange(size, dtype=dtype) + 0.5 - translation) / scale - 0.5
 
 
 def weights_within(size: int, places: Value, kernel: Kernel, width: ArrayLike = 1.0) -> Value:
@@ -25,14 +25,14 @@ def weights_within(size: int, places: Value, kernel: Kernel, width: ArrayLike = 
 
     The kernel is wider by `width`. Places outside the image get no weight at all.
     """
-    pixels = lnp.arange(size, dtype="float32")[:, None]
+    pixels = lnp.arange(size, dtype=places.dtype)[:, None]
     return _normalized(kernel.weight(lnp.abs(places - pixels) / width), places)
 
 
 def weights_by_overlap(size: int, places: Value, width: Any) -> Value:
     """Weights [size, places] by how much of a pixel lies in a window of `width` pixels around the place."""
-    pixels = lnp.arange(size, dtype="float32")[:, None]
-    half = lnp.multiply(width, 0.5)
+    pixels = lnp.arange(size, dtype=places.dtype)[:, None]
+    half = width * 0.5
     ends = lnp.minimum(places + half, pixels + 0.5)
     starts = lnp.maximum(places - half, pixels - 0.5)
     return _normalized(lnp.maximum(ends - starts, 0.0), places)
@@ -50,7 +50,7 @@ def _normalized(weights: Value, places: Value) -> Value:
 
 def weights_of_repeated_edge(size: int, places: Value, kernel: Kernel) -> Value:
     """Weights [size, places] of pixels, of an image that goes on with its edge; for places within the image."""
-    pixels = lnp.arange(size, dtype="float32")[:, None]
+    pixels = lnp.arange(size, dtype=places.dtype)[:, None]
     weights = kernel.weight(lnp.abs(places - pixels))
     for beyond in range(1, kernel.radius + 1):
         before = kernel.weight(lnp.abs(places + float(beyond)))

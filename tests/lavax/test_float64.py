@@ -140,6 +140,16 @@ def test_spectra_have_windows_of_float64(name: str) -> None:
         np.testing.assert_allclose(ours, right, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("method", ["linear", "cubic", "lanczos3"])
+def test_images_are_resized_with_weights_of_float64(method: str) -> None:
+    """Weights of a pixel add up to 1, and float32's to 1 and some 1e-8."""
+    lines = np.arange(7.0) / 3
+    (found,) = _on_device(lambda x: (lx.image.resize(x, (3, 13), method),), np.broadcast_to(lines, (5, 7)) * 0 + 1 / 3)
+    np.testing.assert_allclose(found, 1 / 3, rtol=1e-14)
+    (slope,) = _on_device(lambda x: (lx.image.resize(x, (13,), "linear"),), lines)
+    np.testing.assert_allclose(slope[2:-2], ((np.arange(13) + 0.5) * 7 / 13 - 0.5)[2:-2] / 3, rtol=1e-14)
+
+
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e308, 1e-310])
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "x * 0": lambda n, x: x * 0.0,
