@@ -4,18 +4,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lavax.base.errors import CustomRuleError
-from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, substitute, topological, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, input_node, substitute, topological, with_operands
 from lavax.passes.build.builder import build, computed_after, zeros
 from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.build.inline import inline
 from lavax.passes.differentiate.dependence import depends_on
+from lavax.passes.differentiate.values_of_rules import rule_of
 
 Maybe = Sequence[Node | None]
-
-
-def _rule(node: Node, name: str) -> Graph:
-    rule = node.attrs[name]
-    return rule.graph if isinstance(rule, LaterGraph) else rule
 
 
 def _refuse_outer(node: Node, matters: Sequence[bool]) -> None:
@@ -43,8 +39,8 @@ def _cotangents_given(node: Node, cotangents: Maybe) -> list[Node]:
 
 def _pulled_back(node: Node, given: Sequence[Node]) -> list[Node]:
     """The result of a custom_vjp function's rules for the cotangents of its float results."""
-    residuals = inline(_rule(node, "forward"), node.operands)[len(parts_of(node)) :]
-    return inline(_rule(node, "backward"), (*residuals, *given))
+    residuals = inline(rule_of(node, "forward"), node.operands)[len(parts_of(node)) :]
+    return inline(rule_of(node, "backward"), (*residuals, *given))
 
 
 def custom_vjp_backwards(node: Node, cotangents: Maybe, matters: Sequence[bool]) -> list[Node | None]:
@@ -136,7 +132,7 @@ def _transposed(
 
 def _pushed(node: Node, tangents: Sequence[Node]) -> list[Node]:
     """The tangents of the float results of a custom_jvp function."""
-    return inline(_rule(node, "rule"), (*node.operands, *tangents))[len(parts_of(node)) :]
+    return inline(rule_of(node, "rule"), (*node.operands, *tangents))[len(parts_of(node)) :]
 
 
 def _at_floats(node: Node, found: Sequence[Node]) -> list[Node | None]:

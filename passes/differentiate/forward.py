@@ -14,6 +14,7 @@ from lavax.passes.build.builder import add, add_to, build, is_zero, located, pre
 from lavax.passes.differentiate.forward_control_flow import TANGENT_RULES
 from lavax.passes.differentiate.reverse import backward, chosen_inputs, with_kept_values
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
+from lavax.passes.differentiate.values_of_rules import has_rules, with_values_of_rules
 
 Tangents = Sequence[Node | None]  # of a node's operands; None if an operand has none
 
@@ -63,20 +64,24 @@ def jvp(graph: Graph, wrt: Sequence[int]) -> Graph:
     """
     sources = chosen_inputs(graph, wrt)
     given = further_inputs("tangent", (source.type for source in sources), graph.inputs)
+    taken: set[Node] = set()
     with located():
-        outputs, tangents = push_forward(graph, graph.inputs, dict(zip(sources, given, strict=True)))
+        outputs, tangents = push_forward(graph, graph.inputs, dict(zip(sources, given, strict=True)), taken)
         pushed = [
             zeros(output.type) if tangent is None else tangent
             for output, tangent in zip(outputs, tangents, strict=True)
             if output.dtype.is_inexact
         ]
-    return graph_of((*graph.inputs, *given), (*outputs, *pushed))
+    return with_values_of_rules(graph_of((*graph.inputs, *given), (*outputs, *pushed)), taken)
 
 
 def push_forward(
-    graph: Graph, operands: Sequence[Node], tangents: Mapping[Node, Node]
+    graph: Graph, operands: Sequence[Node], tangents: Mapping[Node, Node], taken: set[Node]
 ) -> tuple[list[Node], list[Node | None]]:
-    """The outputs of `graph` on `operands`, one per input, and their tangents, given those of some operands."""
+    """The outputs of `graph` on `operands`, one per input, and their tangents, given those of some operands.
+
+    `taken` gets the functions whose own rules gave tangents.
+    """
     found: dict[Node, Node] = dict(zip(graph.inputs, operands, strict=True))
     known = dict(tangents)
     parts: dict[Node, list[Node | None]] = {}
@@ -95,6 +100,8 @@ def push_forward(
             elif rebuilt.op in TANGENT_RULES:
                 found[node], results = TANGENT_RULES[rebuilt.op](rebuilt, own)
                 parts[found[node]] = results
+                if found[node] is rebuilt and has_rules(rebuilt):
+                    taken.add(rebuilt)
                 continue
             else:
                 tangent = _tangent(rebuilt, own) if rebuilt.dtype.is_inexact else None
@@ -108,7 +115,7 @@ def _through_composition(node: Node, tangents: Tangents) -> tuple[Node, Node | N
     """Attention and its tangent, from the same weights, which are then stored in memory."""
     body = graph_of(node.operands, (composition(node),))
     known = {operand: tangent for operand, tangent in zip(node.operands, tangents, strict=True) if tangent is not None}
-    (value,), (tangent,) = push_forward(body, node.operands, known)
+    (value,), (tangent,) = push_forward(body, node.operands, known, set())
     return value, tangent
 
 

@@ -9,6 +9,7 @@ from lavax.passes.build.builder import add_to, is_zero, located, set_location, s
 from lavax.passes.build.control_flow import parts_of
 from lavax.passes.differentiate.reverse_control_flow import CONTROL_FLOW_RULES, keep_for_gradient
 from lavax.passes.differentiate.rules import NOT_DIFFERENTIABLE, RULES
+from lavax.passes.differentiate.values_of_rules import has_rules, with_values_of_rules
 
 
 def chosen_inputs(graph: Graph, wrt: Sequence[int]) -> list[Node]:
@@ -43,6 +44,12 @@ def with_kept_values(graph: Graph, sources: Sequence[Node]) -> Graph:
             rebuilt = keep_for_gradient(rebuilt, [operand in active for operand in node.operands])
         found[node] = rebuilt
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _through_rules(graph: Graph, sources: Sequence[Node]) -> frozenset[Node]:
+    """The functions with rules of their own, by which a derivative by `sources` goes."""
+    those = [node for node in graph.nodes if has_rules(node)]
+    return frozenset(_depending_on(graph, sources).intersection(those)) if those else frozenset()
 
 
 class _Cotangents:
@@ -105,7 +112,8 @@ def differentiate(graph: Graph, wrt: Sequence[int], output: int = 0) -> Graph:
     if value.shape != () or not value.dtype.is_inexact:
         raise NonScalarGradError(f"differentiate: output {output} is {value.type}; a gradient needs a float scalar")
     gradients = backward(graph, sources, {value: splat(1, value.type)})
-    return graph_of(graph.inputs, (*graph.outputs, *gradients))
+    whole = graph_of(graph.inputs, (*graph.outputs, *gradients))
+    return with_values_of_rules(whole, _through_rules(graph, sources))
 
 
 def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
@@ -123,4 +131,5 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
     for value, cotangent in zip(floats, given, strict=True):
         seeds[value] = add_to(seeds.get(value), cotangent)
     gradients = backward(graph, sources, seeds)
-    return graph_of((*graph.inputs, *given), (*graph.outputs, *gradients))
+    whole = graph_of((*graph.inputs, *given), (*graph.outputs, *gradients))
+    return with_values_of_rules(whole, _through_rules(graph, sources))

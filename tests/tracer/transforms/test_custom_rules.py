@@ -80,7 +80,7 @@ def test_what_is_the_same_for_all_elements_is_not_repeated(function: Any, factor
     close(by(batch, rows)[0], factor * 2 * batch * (rows**2).sum(0))
     close(by(batch, rows)[1], factor * 2 * rows * (batch**2).sum(0))
     shared = lx.hessian(lambda y: lnp.sum(lx.vmap(function, in_axes=(0, None))(batch, y) ** 2))(X)
-    close(shared, np.diag(factor * factor * 2 * (batch**2).sum(0)), 1e-4)
+    close(shared, np.diag(factor * 2 * (batch**2).sum(0)), 1e-4)  # the value's derivative is that of the rule's value
 
 
 def test_rules_that_leave_something_out_in_a_batch() -> None:
@@ -111,6 +111,27 @@ def test_differentiated_twice(function: Any, factor: float) -> None:
         close(hessian(X), 2 * factor * np.eye(3))
 
 
+@BOTH
+def test_a_value_whose_derivative_was_taken_is_what_the_rule_computed(function: Any, factor: float) -> None:
+    """As in JAX, the next derivative is that of the rule's product, also third ones, and through a scan."""
+
+    def loss(y: Any) -> Any:
+        return lnp.sum(function(y, y) ** 2)
+
+    for hessian in (lx.hessian(loss), lx.jacrev(lx.grad(loss)), lx.jacfwd(lx.jacfwd(loss))):
+        close(hessian(T), np.diag(factor * 12 * T**2), 1e-4)
+    square = lambda y: function(y, y) ** 2  # noqa: E731
+    close(lx.grad(lx.grad(lx.grad(square)))(np.float32(0.7)), factor * 24 * 0.7, 1e-4)
+
+    def turns(y: Any) -> Any:
+        return lnp.sum(lx.scan(lambda carried, _: (function(carried, y), None), y, None, length=2)[0] ** 2)
+
+    of_turns = {3: (210, 13.125, 3360), 2: (100, 6.25, 1600)}[int(factor)]  # JAX 0.10
+    close(lx.jacrev(lx.grad(turns))(T), np.diag(of_turns), 1e-4)
+    again = lx.checkpoint(lambda y: function(y, y))
+    close(lx.hessian(lambda y: lnp.sum(again(y) ** 2))(T), np.diag(factor * 12 * T**2), 1e-4)
+
+
 def test_clipped_gradients() -> None:
     @lx.custom_vjp
     def clipped(x: Any) -> Any:
@@ -118,6 +139,8 @@ def test_clipped_gradients() -> None:
 
     clipped.defvjp(lambda x: (x, None), lambda _, g: (lnp.clip(g, -1, 1),))
     close(lx.grad(lambda x: lnp.sum(5 * clipped(x)))(X), np.ones(3))
+    # 3 x^2 clipped(x) + clip(x^3): the first term's factor is x, and the second is flat where it is clipped.
+    close(lx.hessian(lambda x: lnp.sum(x**3 * clipped(x)))(np.array([0.5, 2.0], "f")), np.diag([3.0, 36.0]), 1e-4)
 
 
 def test_settings_trees_integers_and_keywords() -> None:
