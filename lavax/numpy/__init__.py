@@ -7,6 +7,7 @@ values their operators and methods.
 The `__all__` of each module lists its public names; they are all public here, besides the second names below.
 """
 import math as _math
+import sys as _sys
 from types import ModuleType as _ModuleType
 
 from lavax.numpy._core.broadcasting import *
@@ -129,5 +130,7 @@ _public = [name for name, value in vars().items() if not (name.startswith("_") o
 
 from lavax import linalg  # noqa: E402  # last: they use the functions above
 from lavax.numpy import fft  # noqa: E402
+
+_sys.modules[f"{__name__}.linalg"] = linalg  # so that `import lavax.numpy.linalg` finds it
 
 __all__ = ["__array_api_version__", "__array_namespace_info__", "fft", "linalg", *_public]

@@ -52,3 +52,13 @@ def test_every_error_is_public() -> None:
     public = [getattr(lx.errors, name) for name in lx.errors.__all__]  # some under JAX's names, too
     assert {error.__name__ for error in public} == raised
     assert all(getattr(lx, name) is getattr(base_errors, name) for name in raised)
+
+
+@pytest.mark.parametrize(
+    "name", ["numpy.fft", "numpy.linalg", "scipy.fft", "scipy.linalg", "scipy.special", "scipy.stats"]
+)
+def test_a_namespace_is_a_module_that_can_be_imported(name: str) -> None:
+    """As `import jax.numpy.linalg` and `from jax.numpy.linalg import norm` are."""
+    outer, inner = name.split(".")
+    module = import_module(f"lavax.{name}")
+    assert module is getattr(getattr(lx, outer), inner) and module.__all__
