@@ -20,6 +20,10 @@ from lavax.passes.build.ended_lanes import asked_by_lane
 _INDEX = TensorType((), int32)
 # What kernels may compute in several orders, and of it what gives the same in each.
 _OF_SUMS = frozenset(("reduction", "contraction", "routine", "region"))
+# Elementwise operations whose results are rounded once in any kernel, if no product is followed by a sum.
+_ROUNDED_ONCE = frozenset(
+    ("abs", "add", "cast", "ceil", "floor", "maximum", "minimum", "multiply", "negate", "sign", "subtract", "where")
+)
 _IN_ANY_ORDER = frozenset(("max", "min", "argmax", "argmin", "item", "sort", "sort_order", "search_sorted"))
 
 
@@ -94,7 +98,7 @@ def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
         asked = _any(_batched(graph_of(condition.inputs, [by_lane]), flags, [True], axis))
     else:
         asked = _batched(condition, flags, [ends_apart], axis)
-        if ends_apart and _depends_on_order(condition):
+        if ends_apart and _may_round_apart(condition):
             asked, step, started = _with_flags(asked, step, nodes)
             nodes.insert(count, started)
         elif ends_apart:
@@ -112,17 +116,21 @@ def _until_all_end(condition: Graph, body: Graph) -> tuple[Graph, Graph]:
     return _any(condition), graph_of(body.inputs, [_select(runs, output, before) for output, before in pairs])
 
 
-def _depends_on_order(condition: Graph) -> bool:
-    """Whether kernels may round the condition in several ways: it has sums, or what is more than they."""
-    kinds = {OPERATIONS[node.op].family for node in condition.nodes if node.op not in _IN_ANY_ORDER}
-    return not kinds.isdisjoint(_OF_SUMS)
+def _may_round_apart(condition: Graph) -> bool:
+    """Whether two kernels may round the condition in different ways: it has sums, or what is more than they, float
+    products that may be one operation with a sum, or functions whose steps may be."""
+    nodes = [node for node in condition.nodes if node.op not in _IN_ANY_ORDER]
+    kinds = {OPERATIONS[node.op].family for node in nodes}
+    computed = {node.op for node in nodes if node.dtype.is_inexact and OPERATIONS[node.op].family == "elementwise"}
+    has_sums_of_products = "multiply" in computed and not computed.isdisjoint(("add", "subtract"))
+    return not kinds.isdisjoint(_OF_SUMS) or not computed <= _ROUNDED_ONCE or has_sums_of_products
 
 
 def _with_flags(condition: Graph, body: Graph, operands: Sequence[Node]) -> tuple[Graph, Graph, Node]:
     """`_until_all_end` with a further carried value, behind the others: for which elements the loop runs.
 
-    So the condition is computed once a turn. Computed twice, by kernels that add in different orders, it might hold for
-    the loop and not for the element, whose values would stay the same for ever. Also the flags before the first turn.
+    So the condition is computed once a turn. Computed twice, by kernels that round differently, it might hold for the
+    loop and not for the element, whose values would stay the same for ever. Also the flags before the first turn.
     """
     from lavax.passes.build.inline import inline
 

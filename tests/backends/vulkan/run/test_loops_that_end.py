@@ -67,3 +67,26 @@ def test_batches_of_batches_end_and_have_derivatives() -> None:
     slopes = np.asarray(lx.jit(lx.vmap(lx.jacfwd(lambda line: halved(line)[0])))(small))
     turns = np.asarray(lx.jit(lx.vmap(halved))(small)[1])
     np.testing.assert_allclose(slopes, 0.5 ** turns[:, None, None] * np.eye(5), rtol=1e-6)
+
+
+def test_conditions_that_kernels_may_round_apart_are_computed_once_a_turn() -> None:
+    """A sum of products may be one operation in one kernel and two in another; a sum alone is the same in all."""
+
+    def escapes(x: Any) -> Any:
+        goes_on = lambda c: (c[0] * c[0] + x * x < 4) & (c[1] < 50)  # noqa: E731
+        return lax.while_loop(goes_on, lambda c: (c[0] * c[0] + x, c[1] + 1), (x, 0))
+
+    def rises(x: Any) -> Any:
+        goes_on = lambda c: (c[0] + 1 < 9) & (c[1] < 50)  # noqa: E731
+        return lax.while_loop(goes_on, lambda c: (c[0] * 1.5 + x, c[1] + 1), (x, 0))
+
+    points = np.linspace(0.1, 0.9, 40).astype("f")
+    for function, carried in ((escapes, 3), (rises, 2)):
+        batched = lx.vmap(function)
+        (loop,) = [node for node in lx.trace(batched)(points).nodes if node.op == "while"]
+        assert len(loop.attrs["body"].outputs) == carried
+        found, turns = (np.asarray(each) for each in lx.jit(batched)(points))
+        for point, value, turn in zip(points, found, turns, strict=True):
+            one, count = function(point)
+            assert count == turn
+            np.testing.assert_allclose(value, one, rtol=1e-5)
