@@ -98,7 +98,7 @@ def _require_generator(name: str, impl: str | None, dtype: Any) -> None:
     if impl is not None and dtype is not None:
         raise ValueError(f"{name}: pass impl or dtype, not both: they mean the same")
     if impl not in (None, GENERATOR):
-        raise ValueError(f"{name}: the one generator is {GENERATOR!r}, got impl={impl!r}")
+        raise ValueError(f"{name}: impl must be {GENERATOR!r}, the one generator, got {impl!r}")
     if dtype is None or (isinstance(dtype, str) and dtype == GENERATOR):
         return
     try:

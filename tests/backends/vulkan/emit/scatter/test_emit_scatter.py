@@ -83,7 +83,7 @@ def test_long_lines_are_copied_before() -> None:
         }
     """
     copy, join = dispatches_of(text, PROFILES["cpu"])
-    assert (copy.groups, join.groups, join.barrier) == ((2048 // 16, 1, 1), (1, 1, 1), True)
+    assert (copy.groups, join.groups, join.barrier) == ((2048 // 64, 1, 1), (1, 1, 1), True)
     assert copy.slots == join.slots
     assert "write_four(p3, i, floatBitsToUint(v1));" in main_of(copy)
     assert "for (int s = 0; s < 4; ++s)" in main_of(join)
