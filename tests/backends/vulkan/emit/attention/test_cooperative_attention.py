@@ -145,6 +145,8 @@ def emulating(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     own = backend().profile
     if own.subgroup_size % 8:
         pytest.skip("no subgroups for matrices of eight rows here")
+    if own.kind == "gpu":
+        pytest.skip("NVIDIA's compiler (580.159) ends in a division by zero on matrices that lanes emulate")
     monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
     columns = EIGHT * max(own.subgroup_size // matrices[0].m, 1)
     monkeypatch.setattr(cooperative_shape, "_SHAPES", ((max(2, columns // own.subgroup_size), columns),))
