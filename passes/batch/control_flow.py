@@ -20,11 +20,11 @@ from lavax.passes.build.ended_lanes import asked_by_lane
 _INDEX = TensorType((), int32)
 # What kernels may compute in several orders, and of it what gives the same in each.
 _OF_SUMS = frozenset(("reduction", "contraction", "routine", "region"))
+_IN_ANY_ORDER = frozenset(("max", "min", "argmax", "argmin", "item", "sort", "sort_order", "search_sorted"))
 # Elementwise operations whose results are rounded once in any kernel, if no product is followed by a sum.
 _ROUNDED_ONCE = frozenset(
     ("abs", "add", "cast", "ceil", "floor", "maximum", "minimum", "multiply", "negate", "sign", "subtract", "where")
 )
-_IN_ANY_ORDER = frozenset(("max", "min", "argmax", "argmin", "item", "sort", "sort_order", "search_sorted"))
 
 
 def as_call(graph: Graph, operands: Sequence[Node]) -> Node:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, with_operands
+from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import build, zeros
 from lavax.passes.build.control_flow import parts_of
 from lavax.passes.build.inline import inline
@@ -37,6 +38,8 @@ def rule_of(node: Node, name: str) -> Graph:
 
 def has_rules(node: Node) -> bool:
     """Whether a node is such a function, or control flow with one inside."""
+    if OPERATIONS[node.op].family != "region":  # as nearly all nodes are none
+        return False
     return node.op in _VALUES or any(has_rules(inner) for body in _bodies(node) for inner in body.nodes)
 
 
