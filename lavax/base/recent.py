@@ -34,7 +34,7 @@ class Recent(Generic[_Kept]):
         with self._lock:
             self._last.pop(key, None)
             self._last[key] = self._alive[key] = value
-            while len(self._last) > self.limit:
+            for _ in range(len(self._last) - self.limit):
                 dropped.append(self._last.pop(next(iter(self._last))))
         dropped.clear()  # outside the lock, because freeing them may take long
 

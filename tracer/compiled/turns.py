@@ -44,35 +44,41 @@ class Turns(Generic[_Made]):
         """
         mine = _Turn(threading.get_ident())
         try:
-            while True:
-                turn = self._turns.setdefault(key, mine)
-                entry = found()
-                if entry is not None:
-                    return entry
-                if turn is mine or not self._ended(key, turn):
-                    return make()
+            entry = self._awaited(key, mine, found)
+            return make() if entry is None else entry
         finally:
             if self._turns.get(key) is mine:
                 del self._turns[key]
             mine.done.set()
+
+    def _awaited(self, key: Hashable, mine: _Turn, found: Callable[[], _Made | None]) -> _Made | None:
+        """What `found` finds, after the turns of others that are at it; None if it is this thread's turn."""
+        while True:
+            turn = self._turns.setdefault(key, mine)
+            entry = found()
+            if entry is not None or turn is mine or not self._ended(key, turn):
+                return entry
 
     def _ended(self, key: Hashable, turn: _Turn) -> bool:
         """Waits for the end of another thread's turn; False at once if that thread would wait for this one."""
         me = threading.get_ident()
         _waits[me] = turn  # before the check, so that of two threads that begin to wait at once, one sees the other
         try:
-            if _leads_to(me, turn):
-                return False
-            while not turn.done.wait(_SECONDS_BETWEEN_LOOKS):
-                if _leads_to(me, turn):
-                    return False
-                if not _is_making(turn.thread):  # it was left without its end
-                    if self._turns.get(key) is turn:
-                        del self._turns[key]
-                    return True
-            return True
+            return self._waited(me, key, turn)
         finally:
             _waits.pop(me, None)
+
+    def _waited(self, me: int, key: Hashable, turn: _Turn) -> bool:
+        if _leads_to(me, turn):
+            return False
+        while not turn.done.wait(_SECONDS_BETWEEN_LOOKS):
+            if _leads_to(me, turn):
+                return False
+            if not _is_making(turn.thread):  # it was left without its end
+                if self._turns.get(key) is turn:
+                    del self._turns[key]
+                return True
+        return True
 
 
 def _leads_to(thread: int, turn: _Turn | None) -> bool:

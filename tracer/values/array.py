@@ -56,9 +56,12 @@ class Memory:
     def join(self, array: Array) -> None:
         """Makes `array` one of those that have this memory."""
         with _of_memories:
-            self._members = [member for member in self._members if member() is not None]
+            self._members = self._living()
             self._members.append(weakref.ref(array))
             array._source = self
+
+    def _living(self) -> list[weakref.ref[Array]]:
+        return [member for member in self._members if member() is not None]
 
     def allocate(self) -> Buffer:
         """The buffer of the numbers, for all arrays that have this memory."""
@@ -202,15 +205,6 @@ class Array(Value):
     def _exact(self) -> np.dtype:
         """A NumPy dtype that holds a Python scalar of this array exactly."""
         return held_as(self.type.dtype, np.dtype(np.float64))
-
-    def __buffer__(self, flags: int) -> memoryview:
-        """The numbers, copied from the device, for `memoryview` and other users of buffers (from Python 3.12 on).
-
-        Raises BufferError for bfloat16, of which buffers have no code; `numpy.asarray` gives it.
-        """
-        if self.type.dtype.user != self.type.dtype.numpy:
-            raise BufferError(f"buffers have no {self.type.dtype.user_name}: take numpy.asarray(x), or cast to float32")
-        return self.to_host("memoryview()").data
 
     def block_until_ready(self) -> Self:
         """Waits until the numbers are computed; returns the array itself."""

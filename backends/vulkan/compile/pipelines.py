@@ -62,17 +62,7 @@ class Pipelines:
         begun `ahead`."""
         wanted = dict.fromkeys(shaders)
         with self._lock:
-            found = {shader: kept for shader in wanted if (kept := self.made.get(shader)) is not None}
-            lacking = [shader for shader in wanted if shader not in found]
-            begun = {shader: None if ahead is None else ahead.begun(shader) for shader in lacking}
-            others = [shader for shader in lacking if begun[shader] is None]
-            created = dict(zip(others, in_parallel(self._create, others), strict=True))
-            for shader, future in begun.items():
-                pipeline = created[shader] if future is None else future.result()
-                self.made.enter(shader, pipeline)
-                found[shader] = pipeline
-            counters.count("pipelines", len(lacking))
-            return found
+            return self._found_or_created(wanted, ahead)
 
     def forget(self) -> None:
         """From now on pipelines are created anew; programs keep theirs. For tests of what is compiled."""
@@ -97,6 +87,21 @@ class Pipelines:
                 pipeline.destroy()
         self.layouts.close()
         self._driver_cache.close()
+
+    def _found_or_created(
+        self, wanted: Iterable[Shader], ahead: Ahead[Shader, Pipeline] | None
+    ) -> dict[Shader, Pipeline]:
+        found = {shader: kept for shader in wanted if (kept := self.made.get(shader)) is not None}
+        lacking = [shader for shader in wanted if shader not in found]
+        begun = {shader: None if ahead is None else ahead.begun(shader) for shader in lacking}
+        others = [shader for shader in lacking if begun[shader] is None]
+        created = dict(zip(others, in_parallel(self._create, others), strict=True))
+        for shader, future in begun.items():
+            pipeline = created[shader] if future is None else future.result()
+            self.made.enter(shader, pipeline)
+            found[shader] = pipeline
+        counters.count("pipelines", len(lacking))
+        return found
 
     def _create(self, shader: Shader) -> Pipeline:
         """The pipeline of a shader. If the driver refuses what the cache on disk had, it is compiled once more."""

@@ -61,11 +61,11 @@ def seconds_of(device: Device, plans: Sequence[Plan], dtypes: Sequence[DType]) -
     fastest = min(first.values(), default=math.inf)
     repeats = min(max(math.ceil(_TRIALS.seconds / max(fastest, 1e-9)), 1), _TRIALS.most_repeats)
     best = [math.inf] * len(plans)
+    hopeful = [number for number in programs if first[number] <= _TRIALS.hopeless * fastest]
     with ExitStack() as stack:
         works = {
-            number: stack.enter_context(timed_work(device, 2, _recording(program, bound[number], repeats)))
-            for number, program in programs.items()
-            if first[number] <= _TRIALS.hopeless * fastest
+            number: stack.enter_context(timed_work(device, 2, _recording(programs[number], bound[number], repeats)))
+            for number in hopeful
         }
         for number, work in _in_turn(works):
             best[number] = min(best[number], work.run()[-1] / repeats)

@@ -266,19 +266,23 @@ class MemoryPool:
         Pieces in use, and those that were handed out and dropped in the meantime, keep their blocks.
         """
         with self._lock:
-            kept = sum(block.size for block in self._blocks.values())
-            idle = []
-            for block in sorted(self._whole_blocks(since), key=lambda block: block.size, reverse=True):
-                if kept - block.size >= FIRST_BLOCK_BYTES and self._free.take_whole(block.number, block.size):
-                    kept -= block.size
-                    idle.append(block)
-            self._release(idle)
+            self._release(self._taken_whole(since))
 
     def release_unused(self) -> None:
         """Gives back all blocks that no buffer lies in, when the device is done with them."""
         with self._lock:
             self._collect_returned()
             self._release_unused_blocks()
+
+    def _taken_whole(self, since: int) -> list[Block]:
+        """The blocks for `release_idle`, the largest first; their ranges are free no longer."""
+        kept = sum(block.size for block in self._blocks.values())
+        taken = []
+        for block in sorted(self._whole_blocks(since), key=lambda block: block.size, reverse=True):
+            if kept - block.size >= FIRST_BLOCK_BYTES and self._free.take_whole(block.number, block.size):
+                kept -= block.size
+                taken.append(block)
+        return taken
 
     def _idle_piece(self, nbytes: int) -> BlockPiece:
         returned = self._returned_by_nbytes.get(nbytes)

@@ -159,11 +159,6 @@ def test_views_that_do_not_fit() -> None:
             x.view(dtype)  # type: ignore[attr-defined]
 
 
-def test_a_buffer_of_bfloat16_is_refused() -> None:
-    with pytest.raises(BufferError, match="no bfloat16"):
-        lnp.zeros(2, lnp.bfloat16).__buffer__(0)  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int4", "uint2"])
 def test_narrow_numbers_of_ml_dtypes_are_converted_where_a_dtype_is_given(name: str) -> None:
     narrow = np.array([0, 1, 2, 3], getattr(ml_dtypes, name))
