@@ -99,7 +99,11 @@ def _init_code(count: int, frozen: bool, post: bool) -> CodeType:
 
 @cache
 def _comparison_codes(count: int) -> tuple[CodeType, CodeType]:
-    """The codes of `__eq__` and `__hash__`."""
+    """The codes of `__eq__` and `__hash__`.
+
+    Fields are compared as tuples, in which an object equals itself: keys of caches that hold a NaN are found again. The
+    standard library compares them so up to Python 3.12.
+    """
     mine, others = ("".join(f"{owner}.{place}, " for place in _places(count)) for owner in ("self", "other"))
     equal = f"return ({mine}) == ({others}) if other.__class__ is self.__class__ else NotImplemented"
     return _compiled("__eq__(self, other)", [equal]), _compiled("__hash__(self)", [f"return hash(({mine}))"])
