@@ -9,8 +9,9 @@ from lavax.base.errors import CustomRuleError, DtypeError, ShapeError, TreeMisma
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import user_error
 from lavax.ir.types import TensorType
-from lavax.tracer.pytrees.pytree import flatten, flatten_up_to, paths, unflatten
+from lavax.tracer.pytrees.pytree import TreeDef, flatten, flatten_up_to, paths, unflatten
 from lavax.tracer.tracing.convert import constant, value_like
+from lavax.tracer.tracing.known_float import KnownFloat
 from lavax.tracer.tracing.tracing import Input, Traced, trace_function
 from lavax.tracer.transforms.arguments import Arguments
 from lavax.tracer.values.abstract import abstract
@@ -78,11 +79,37 @@ class CustomCall:
         return tuple(self.arguments.call.arguments(leaves)[0])
 
 
-def trace_forward(call: CustomCall, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
-    """The forward rule, from the arguments to results and residuals.
+@dataclass(frozen=True)
+class Residuals:
+    """What a forward rule keeps, as a tree whose values pass through graphs.
+
+    Its other leaves, such as the extents of a shape, stay what they are.
+    """
+
+    structure: TreeDef
+    leaves: list[Any]
+
+    @property
+    def values(self) -> list[Value]:
+        """The values among the leaves."""
+        return [leaf for leaf in self.leaves if isinstance(leaf, Value)]
+
+    def with_values(self, values: Sequence[Value]) -> Any:
+        """The tree with these values in place of its own."""
+        remaining = iter(values)
+        return unflatten(
+            self.structure, [next(remaining) if isinstance(leaf, Value) else leaf for leaf in self.leaves]
+        )
+
+
+def trace_forward(
+    call: CustomCall, rule: Callable[..., Any], body: Traced, name: str
+) -> tuple[Traced, Residuals]:
+    """The forward rule, from the arguments to results and the values among the residuals, and the residuals.
 
     Raises CustomRuleError if the rule does not fit.
     """
+    kept: list[Residuals] = []
 
     def run(tracers: list[Value]) -> tuple[Any, Any]:
         found = call.call(rule, tracers)
@@ -91,21 +118,23 @@ def trace_forward(call: CustomCall, rule: Callable[..., Any], body: Traced, name
                 CustomRuleError,
                 f"custom_vjp of {name}: the forward rule must give (result, residuals), got a {_type_name(found)}",
             )
-        return found[0], found[1]
+        leaves, structure = flatten(found[1])
+        kept.append(Residuals(structure, [float(leaf) if isinstance(leaf, KnownFloat) else leaf for leaf in leaves]))
+        return found[0], kept[0].values
 
     traced = trace_function(run, call.inputs, f"the forward rule of {name}")
     _require_same_result(traced, body, f"custom_vjp of {name}: the forward rule")
-    return traced
+    return traced, kept[0]
 
 
 def trace_backward(
-    call: CustomCall, rule: Callable[..., Any], body: Traced, forward: Traced, name: str
+    call: CustomCall, rule: Callable[..., Any], body: Traced, forward: Traced, residuals: Residuals, name: str
 ) -> tuple[Traced, int]:
-    """The backward rule, from residuals and cotangents to cotangents of the floats, and the number of residuals.
+    """The backward rule, from residuals and cotangents to cotangents of the floats, and how many values are residuals.
 
     Raises CustomRuleError if the rule does not fit.
     """
-    result, residuals = forward.structure.children
+    result = forward.structure.children[0]
     outputs = body.graph.outputs
     kept = [node.type for node in forward.graph.outputs[len(outputs) :]]
     weak = forward.weak[len(outputs) :]
@@ -117,7 +146,7 @@ def trace_backward(
     def run(tracers: list[Value]) -> list[Value]:
         remaining = iter(tracers[len(kept) :])
         leaves = [next(remaining) if node.dtype.is_inexact else None for node in outputs]
-        found = rule(*call.fixed_first, unflatten(residuals, tracers[: len(kept)]), unflatten(result, leaves))
+        found = rule(*call.fixed_first, residuals.with_values(tracers[: len(kept)]), unflatten(result, leaves))
         if not isinstance(found, (tuple, list)):
             raise user_error(
                 CustomRuleError,

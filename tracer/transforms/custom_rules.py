@@ -234,8 +234,8 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
         forward_rule, backward_rule = self._rules
         name, call, body = self._signature.function, recording.call, recording.body
         with _recorded(recording):
-            forward = trace_forward(call, forward_rule, body, name)
-            backward, kept = trace_backward(call, backward_rule, body, forward, name)
+            forward, residuals = trace_forward(call, forward_rule, body, name)
+            backward, kept = trace_backward(call, backward_rule, body, forward, residuals, name)
         own = len(call.inputs)
         graphs, captured = with_common_captures([body, forward, backward], [own, own, kept + _float_count(body)])
         # Values that the backward rule captures are passed to it as further residuals.

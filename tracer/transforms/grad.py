@@ -13,7 +13,7 @@ from lavax.passes.simplify import remove_stop_gradient, simplify
 from lavax.tracer.calls.signature import signature_of
 from lavax.tracer.compiled.executable import apply_graph
 from lavax.tracer.pytrees.pytree import map
-from lavax.tracer.tracing.bind import bind
+from lavax.tracer.tracing.bind import bind, with_weak
 from lavax.tracer.tracing.convert import is_numeric, lift
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracing import trace_function
@@ -123,7 +123,7 @@ def stop_gradient(x: Any) -> Any:
 
 def _stopped(leaf: Any) -> Value:
     value = lift(leaf)
-    return value.twin(value.weak) if isinstance(value, Array) else bind("stop_gradient", value)
+    return value.twin(value.weak) if isinstance(value, Array) else with_weak(bind("stop_gradient", value), value.weak)
 
 
 def _scalar(result: Any, what: str, holomorphic: bool) -> Value:

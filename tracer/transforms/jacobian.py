@@ -91,7 +91,10 @@ def _jacobian(
         count = len(call.results)
         found = derivatives(traced, count, chosen.inputs)
         whole = graph_of(traced.inputs, (*found, *traced.outputs[count:]))
-        weak = [*[False] * len(found), *call.traced.weak[count:]]
+        by_argument = [call.arguments.values[number].weak for number in chosen.inputs]
+        forward = derivatives is _by_pushforwards
+        weak = [result if forward else each for result in call.traced.weak[:count] for each in by_argument]
+        weak += call.traced.weak[count:]
         outputs = run_finished(whole, call.values, weak)
         matrices = _tree(call, chosen, outputs[: len(found)])
         auxiliary = call.auxiliary.rebuilt(outputs[len(found) :])

@@ -34,7 +34,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     call = transformed_call(fun, primals, {}, "jvp", has_aux, floats)
     by, given = _tangents_of(call.arguments, tangents)
     graph = finished(_with_tangents(simplify(call.graph), call, by))
-    weak = [*call.traced.weak, *[False] * (len(graph.outputs) - len(call.traced.weak))]
+    weak = [*call.traced.weak, *call.weak_floats]
     outputs = apply_graph(graph, [*call.values, *given], weak)
     value, auxiliary = call.parts(outputs)
     pushed = _tangent_tree(call.structure, call.results, outputs[len(call.graph.outputs) :])
@@ -62,7 +62,7 @@ class Pushforward:
             for number, value in enumerate(arguments.values)
             if value.type.dtype.is_inexact
         ]
-        outputs = apply_graph(self.graph, [*self.residuals, *given], [False] * len(self.graph.outputs))
+        outputs = apply_graph(self.graph, [*self.residuals, *given], self.call.weak_floats)
         return _tangent_tree(self.call.structure, self.call.results, outputs)
 
 

@@ -40,6 +40,11 @@ class TransformedCall:
         return self.traced.graph.outputs[: self.structure.leaf_count]
 
     @property
+    def weak_floats(self) -> list[bool]:
+        """For each float leaf of the value: whether it is weak, as its tangent is."""
+        return [weak for node, weak in zip(self.results, self.traced.weak, strict=False) if node.dtype.is_inexact]
+
+    @property
     def values(self) -> list[Value]:
         """The values of the graph's inputs."""
         return [*self.arguments.values, *self.traced.captured]

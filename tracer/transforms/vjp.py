@@ -37,7 +37,8 @@ class Pullback:
         parts = flatten_up_to(self.result, cotangents)
         pairs = zip(parts, self.outputs, strict=True)
         given = [_cotangent(part, output) for part, output in pairs if output.dtype.is_inexact]
-        found = apply_graph(self.graph, [*self.residuals, *given], [False] * len(self.by))
+        weak = [self.arguments.leaves[leaf].weak for leaf in self.by]
+        found = apply_graph(self.graph, [*self.residuals, *given], weak)
         leaves: list[Any] = [None] * len(self.arguments.leaves)
         for leaf, value in zip(self.by, found, strict=True):
             leaves[leaf] = value

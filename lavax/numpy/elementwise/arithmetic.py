@@ -67,4 +67,5 @@ def square(x: ArrayLike) -> Value:
 
 def reciprocal(x: ArrayLike) -> Value:
     """1 / x, elementwise, as a float."""
-    return divide(1.0, x)
+    value = as_value(x)
+    return with_weak(divide(1.0, value), value.weak)

@@ -151,13 +151,14 @@ def nan_to_num(
     value = as_value(x)
     if value.type.dtype.is_complex:
         parts = [nan_to_num(bind(part, value), copy, nan, posinf, neginf) for part in ("real", "imag")]
-        return with_weak(bind("complex", *parts), value.weak)
+        return bind("complex", *parts)
     if not value.type.dtype.is_float:
         return own(value)
     largest = float(np.finfo(value.type.dtype.numpy).max)
     result = where(isnan(value), nan, value)
     result = where(equal(value, float("inf")), largest if posinf is None else posinf, result)
-    return where(equal(value, float("-inf")), -largest if neginf is None else neginf, result)
+    result = where(equal(value, float("-inf")), -largest if neginf is None else neginf, result)
+    return with_weak(result, False)
 
 
 @one_program()

@@ -144,7 +144,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike) -> Value:
 
 def _floor_divide_floats(x: Value, y: Value) -> Value:
     """By the exact remainder, because the floor of a rounded quotient may be one too high. Its derivative is 0."""
-    dividend, divisor = bind("stop_gradient", x), bind("stop_gradient", y)
+    dividend, divisor = (with_weak(bind("stop_gradient", value), value.weak) for value in (x, y))
     # The remainder of two small numbers may be denormal, which some devices treat as zero.
     small = less(maximum(abs(dividend), abs(divisor)), 2.0**-60)
     dividend, divisor = (where(small, multiply(value, 2.0**60), value) for value in (dividend, divisor))

@@ -31,12 +31,12 @@ def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
 
 
-def fold(op: str, value: Value, axes: tuple[int, ...], keepdims: bool, weak: bool = False) -> Value:
-    """The reduction `op` over `axes`, in rising order; with `keepdims` they stay, with extent 1."""
-    result = bind(op, value, axes=axes) if axes else own(value)
+def fold(op: str, value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """The reduction `op` over `axes`, in rising order; with `keepdims` they stay, with extent 1. It is strong."""
+    result = bind(op, value, axes=axes) if axes else with_weak(own(value), False)
     if keepdims and axes:
         result = bind("reshape", result, type=result.type.with_shape(_kept(value.shape, axes)))
-    return with_weak(result, True) if weak else result
+    return result
 
 
 def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -> Value:
@@ -46,7 +46,7 @@ def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -
     within = accumulating(held)
     if within != value.type.dtype:
         return cast(_fold_in(within, op, value, axes, keepdims), held)
-    return cast(fold(op, value, axes, keepdims, value.weak), held)
+    return cast(fold(op, value, axes, keepdims), held)
 
 
 @one_program("dtype", "op", "axes", "keepdims")
@@ -123,7 +123,7 @@ def _extremum(
     if initial is None:
         if where is not None:
             raise ValueError(f"{op}: with where, initial is needed too: the result where no element is chosen")
-        return over(op, value, axes, keepdims, value.weak)
+        return over(op, value, axes, keepdims)
     least = cast(as_value(initial), value.type.dtype)
     if least.shape:
         raise shape_error(f"{op}: initial must be one number, got {least.type}")
@@ -135,11 +135,11 @@ def _extremum(
     return (maximum if op == "max" else minimum)(found, least)
 
 
-@one_program("op", "axes", "keepdims", "weak")
-def _complex_extremum(op: str, value: Value, axes: tuple[int, ...], keepdims: bool, weak: bool = False) -> Value:
+@one_program("op", "axes", "keepdims")
+def _complex_extremum(op: str, value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     """The element at the position of the extremum over `axes`, as lines along a last axis."""
     if not axes:
-        return own(value)
+        return with_weak(own(value), False)
     others = [d for d in range(value.ndim) if d not in axes]
     shape = tuple(value.shape[d] for d in others)
     lines = bind("transpose", value, axes=(*others, *axes))
@@ -148,7 +148,7 @@ def _complex_extremum(op: str, value: Value, axes: tuple[int, ...], keepdims: bo
     places = [bind("iota", type=place.type, axis=d) for d in range(len(shape))]
     found = bind("gather", lines, *places, place, axes=tuple(range(lines.ndim)))
     held = _kept(value.shape, axes) if keepdims else shape
-    return with_weak(bind("reshape", found, type=found.type.with_shape(held)), weak)
+    return bind("reshape", found, type=found.type.with_shape(held))
 
 
 def max(

@@ -238,6 +238,19 @@ def test_weak_results_yield_too() -> None:
     assert not lnp.add(np.int32(2), 3).weak
     assert lnp.add(np.ones(2, BOOL), 3).dtype == I32
     assert lnp.add(np.ones(2, BOOL), 3).weak
+    assert lnp.floor_divide(7.5, 2.0).weak and lnp.divmod(lnp.asarray(7.5), 2.0)[0].weak
+    assert not lnp.floor_divide(np.float32(7.5), 2.0).weak
+
+
+def test_results_that_do_not_yield() -> None:
+    """JAX 0.10.2: reductions of weak numbers, and what is made of a dtype's own numbers, have their dtype."""
+    weak = lnp.asarray(1.5)
+    for reduced in (lnp.sum, lnp.prod, lnp.max, lnp.min, lnp.mean, lnp.var, lnp.std, lnp.ptp, lnp.nansum):
+        assert not reduced(weak).weak, reduced
+        assert lnp.multiply(reduced(weak), np.ones(2, np.float16)).dtype == F32
+    assert not lnp.max(lnp.asarray(1j)).weak
+    assert not lnp.nan_to_num(weak).weak
+    assert not lnp.reciprocal(np.uint8(2)).weak and lnp.reciprocal(2).weak
 
 
 @pytest.mark.parametrize(("scalar", "dtype"), [(2**31, I32), (-1, U32), (-(2**31) - 1, I32)])

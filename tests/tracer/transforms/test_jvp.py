@@ -15,6 +15,23 @@ X = np.array([0.5, -1.0, 2.0], "f")
 T = np.array([1.0, 0.5, -2.0], "f")
 
 
+def test_derivatives_of_weak_numbers_are_weak() -> None:
+    """As in JAX 0.10.2: a tangent yields to other dtypes as its result does, a cotangent as its argument."""
+    strong = np.float32(0.5)
+    for x, weak in ((0.5, True), (strong, False)):
+        value, pushed = lx.jvp(lnp.sin, (x,), (1.0,))
+        assert value.weak == pushed.weak == weak
+        assert lx.linearize(lnp.sin, x)[1](1.0).weak == weak
+        assert lx.vjp(lnp.sin, x)[1](1.0)[0].weak == weak
+        for derivative in (lx.grad, lx.jacfwd, lx.jacrev, lx.hessian):
+            assert derivative(lnp.sin)(x).weak == weak, derivative
+        assert lx.jit(lambda x: lx.stop_gradient(x))(x).weak == weak
+    by_both = lx.jacrev(lambda x, y: x * y, (0, 1))(0.5, strong)
+    assert [each.weak for each in by_both] == [True, False]
+    forward = lx.jacfwd(lambda x, y: x * y, (0, 1))(0.5, strong)
+    assert [each.weak for each in forward] == [False, False]
+
+
 def f(x: Any) -> Any:
     return lnp.sin(x) * lnp.sum(x**2)
 

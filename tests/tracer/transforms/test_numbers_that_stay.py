@@ -107,6 +107,30 @@ def test_gradients_by_integers_have_no_numbers() -> None:
     assert alone.shape == (4,) and alone.dtype == lx.float0
 
 
+def test_what_a_forward_rule_keeps_besides_values_stays() -> None:
+    """Shapes among the residuals, as in JAX, and whatever else is no value, such as dtypes."""
+
+    @lx.custom_vjp
+    def entry(x: Any, place: Any) -> Any:
+        return x[place]
+
+    def forward(x: Any, place: Any) -> Any:
+        return x[place], (x.shape, {"dtype": x.dtype, "place": place, "size": 2 * len(x), "how": "set"})
+
+    def backward(residuals: Any, g: Any) -> Any:
+        shape, kept = residuals
+        assert kept["size"] == 6 and type(kept["size"]) is int
+        return getattr(lnp.zeros(shape, kept["dtype"]).at[kept["place"]], kept["how"])(g), None
+
+    entry.defvjp(forward, backward)
+    gradient = lx.grad(lambda x, place: entry(x, place) ** 2)
+    expected = np.float32([0, -2.5, 0])
+    for taken in (gradient, lx.jit(gradient), lx.checkpoint(gradient)):
+        np.testing.assert_array_equal(taken(X, 1), expected)
+    np.testing.assert_array_equal(lx.vmap(gradient)(lnp.stack([X, X]), lnp.array([1, 1])), [expected, expected])
+    np.testing.assert_array_equal(lx.jacrev(lx.grad(lambda x: entry(x, 1) ** 2))(X)[1], [0, 2, 0])
+
+
 def test_integers_are_refused_without_allow_int_and_text_always() -> None:
     with pytest.raises(NonFloatArgumentError, match=r"by n, which is i32"):
         lx.grad(lambda n: n * 1.0)(3)
