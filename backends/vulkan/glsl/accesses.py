@@ -212,6 +212,10 @@ NARROW_VECTORS = {
     2: NarrowVector("x2", "halves_of", "signed_halves_of", "from_halves", ("x4", "uvec4", ("xy", "zw"))),
     1: NarrowVector("", "bytes_of", "signed_bytes_of", "from_bytes", ("x2", "uvec2", ("x", "y"))),
 }
+# Neighbouring words that are one load: how many, the reference's suffix, and the vector.
+WORD_RUNS = ((4, "x4", "uvec4"), (2, "x2", "uvec2"))
+# An element out of the word that holds it, by the names of dtypes of 32 bits.
+FROM_WORDS = {"f32": "uintBitsToFloat({})", "i32": "int({})", "u32": "{}"}
 
 
 def element_types(dtype_name: str) -> tuple[str, str]:

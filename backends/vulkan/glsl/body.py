@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from operator import attrgetter
 
-from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, element_types
+from lavax.backends.vulkan.glsl.accesses import FROM_WORDS, NARROW_VECTORS, WORD_RUNS, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.given import ConstantTexts
@@ -97,7 +97,7 @@ class Scope:
     values: dict[Instance, GlslValue] = field(default_factory=dict)
     lookups: dict[tuple[Node, Coordinates], str] = field(default_factory=dict)
     loads: dict[tuple[Node, str], GlslValue] = field(default_factory=dict)  # by the positions' keys
-    pairs: dict[tuple[Node, Index], str] = field(default_factory=dict)  # of vectors that are one load
+    runs: dict[tuple[Node, Index], str] = field(default_factory=dict)  # of neighbours that are one load
     atoms: dict[str, str] = field(default_factory=dict)
 
 
@@ -107,7 +107,9 @@ class Body:
     def __init__(self, addresses: dict[Node, str], parameters: Parameters) -> None:
         self.addresses = addresses
         self.unaligned: set[Node] = set()  # arrays that may not begin at a multiple of 16 bytes
-        self.takes_pairs = False  # whether two vectors of narrow elements are one load
+        # Whether neighbours that are read one after the other are one load: two vectors of narrow elements, or up to
+        # four single elements of 32 bits.
+        self.loads_runs = False
         # The positions of aligned vectors that vectors between them are put together of, by node and key.
         self.aligned_reads: Mapping[tuple[Node, str], Index] = {}
         self.parameters, self.uses = parameters, parameters.uses
@@ -431,7 +433,8 @@ class Body:
         position = inside(position, node.type.size)
         address, kind = self.addresses[node], node.dtype.name
         if _LANE not in position.variables:
-            return GlslValue(self.memory.loaded(node.dtype, address, self.index(position)), 1)
+            element = self._element_of_run(node, position)
+            return GlslValue(element or self.memory.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {_LANE: constant(0)})
         if self.is_aligned(node, position):
             half = self._half_of_pair(node, base)
@@ -479,16 +482,33 @@ class Body:
         """Four narrow elements as memory holds them, out of eight that are one load; None if they are not read so."""
         pair, narrow = 2 * VECTOR, NARROW_VECTORS.get(node.dtype.storage.itemsize)
         start = add(base, -(base.constant % pair))
-        if not self.takes_pairs or narrow is None or node.type.size % pair or not is_multiple(start, pair):
+        if not self.loads_runs or narrow is None or node.type.size % pair or not is_multiple(start, pair):
             return None
-        scope = self._scope_for(start.variables)
-        if (node, start) not in scope.pairs:
-            position, (suffix, vector, _) = self.index(quotient_exact(start, pair)), narrow.pair
-            words = f"{self.uses.reference('u32', suffix)}({self.addresses[node]}).data[{position}]"
-            scope.pairs[node, start] = self.declare(scope, vector, words)
-        half = narrow.pair[2][base.constant % pair // VECTOR]
+        suffix, vector, halves = narrow.pair
+        words = self._words_of_run(node, start, pair, suffix, vector)
         elements = self.uses.access(narrow.signed if node.dtype.kind == "int" else narrow.elements)
-        return f"{elements}({scope.pairs[node, start]}.{half})"
+        return f"{elements}({words}.{halves[base.constant % pair // VECTOR]})"
+
+    def _element_of_run(self, node: Node, position: Index) -> str | None:
+        """An element of 32 bits out of four or two neighbours that are one load; None if it is not read so."""
+        from_words = FROM_WORDS.get(node.dtype.name)
+        if not self.loads_runs or from_words is None or node in self.unaligned:
+            return None
+        for count, suffix, vector in WORD_RUNS:
+            start = add(position, -(position.constant % count))
+            if node.type.size % count == 0 and start.variables and is_multiple(start, count):
+                words = self._words_of_run(node, start, count, suffix, vector)
+                return from_words.format(f"{words}.{COMPONENTS[position.constant % count]}")
+        return None
+
+    def _words_of_run(self, node: Node, start: Index, count: int, suffix: str, vector: str) -> str:
+        """The words, or vectors of narrow elements, that begin at a multiple of `count` elements, as one load."""
+        scope = self._scope_for(start.variables)
+        if (node, start) not in scope.runs:
+            position = self.index(quotient_exact(start, count))
+            text = f"{self.uses.reference('u32', suffix)}({self.addresses[node]}).data[{position}]"
+            scope.runs[node, start] = self.declare(scope, vector, text)
+        return scope.runs[node, start]
 
     def is_aligned(self, node: Node, position: Index) -> bool:
         """Whether the lanes of a position are four elements that begin at a multiple of four."""

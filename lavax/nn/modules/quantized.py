@@ -29,10 +29,12 @@ class _Kind:
     def per_word(self) -> int:
         return 32 // self.bits
 
-    @property
-    def to_the_top(self) -> np.ndarray:
-        """How far the integers of a word lie from its top, from where a shift extends the sign."""
-        return np.arange(32 - self.bits, -1, -self.bits, dtype=np.int32)
+    def to_the_top(self) -> Value:
+        """How far the integers of a word lie from its top, from where a shift extends the sign.
+
+        Computed, not read: a shader knows the shifts of four integers when it is compiled.
+        """
+        return 32 - self.bits - self.bits * lnp.arange(self.per_word, dtype="int32")
 
 
 _AT_ONCE = 1 << 24  # elements that are rounded at once, in some of the host's memory
@@ -130,7 +132,7 @@ class QuantizedMatrix(Module):
     def _scaled(self) -> Value:
         """Scales times integers, [..., rows, groups, words, elements of a word]."""
         form = KINDS[self.kind]
-        at_the_top = lnp.left_shift(lnp.expand_dims(self.integers, -1), form.to_the_top)
+        at_the_top = lnp.left_shift(lnp.expand_dims(self.integers, -1), form.to_the_top())
         integers = lnp.astype(lnp.right_shift(at_the_top, 32 - form.bits), self.scales.dtype)
         made: Value = integers * lnp.expand_dims(self.scales, (-1, -2))
         return made

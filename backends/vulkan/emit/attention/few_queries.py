@@ -43,7 +43,7 @@ class FewQueriesEmitter:
         self.subgroup = profile.subgroup_size
         self.subgroups = shape.local // self.subgroup
         self.body, self.outputs = open_body(kernel, lifted)
-        self.body.takes_pairs = shape.run > 1
+        self.body.loads_runs = shape.run > 1
         self.declarations: list[str] = []
         self.count = self.problem.count * self.problem.rows
         self._open()

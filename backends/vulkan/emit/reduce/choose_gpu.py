@@ -18,12 +18,14 @@ from lavax.backends.vulkan.emit.reduce.online_sum import online_sum_of
 from lavax.backends.vulkan.emit.reduce.row_reads import (
     arrays_kept,
     bytes_of_partial_results,
+    is_one_for_vector,
     is_only_read,
     is_read_once,
+    reads_much_in_common,
     unit_strides,
 )
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
-from lavax.backends.vulkan.emit.reduce.unroll import UNROLL_LIMITS, unrolled, ways_to_walk
+from lavax.backends.vulkan.emit.reduce.unroll import UNROLL_LIMITS, may_write_out, unrolled, ways_to_walk
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -80,13 +82,23 @@ class OneWalk:
 
 
 @dataclass(frozen=True)
-class NarrowRuns:
-    """Neighbouring vectors of elements of fewer than 32 bits that a member loads at once.
+class Runs:
+    """Neighbouring vectors of elements that a member takes one after the other, because what they are read from is one
+    load. Exercised by `python -m benchmarks models` (decoding)."""
 
-    Exercised by `python -m benchmarks models` (decoding).
+    narrow: int = 2  # of elements of fewer than 32 bits
+    words: int = 4  # of elements of which a word has several, as of quantised weights
+
+
+@dataclass(frozen=True)
+class RowsTogether:
+    """Neighbouring rows that a row group shares, where they read as much in common as each for itself.
+
+    docs/performance/models.md, "Rows that share a vector"; `python -m benchmarks models` (decoding).
     """
 
-    steps: int = 2  # or 1: each is a load of its own
+    rows: int = 2
+    busy: int = 1 << 16  # invocations that are left at least
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ class SharedShaders:
 
 
 OCCUPANCY, ROWS_IN_REGISTERS, ONE_WALK = Occupancy(), RowsInRegisters(), OneWalk()
-INTERLEAVING, SHARED_SHADERS, NARROW_RUNS = Interleaving(), SharedShaders(), NarrowRuns()
+INTERLEAVING, SHARED_SHADERS, RUNS, TOGETHER = Interleaving(), SharedShaders(), Runs(), RowsTogether()
 # Two row groups of the first size run on a processor at once; members of the second have fewer registers.
 LONG_ROWS = (LongRow(512, kept=40, most_kept=64), LongRow(1024, kept=32, most_kept=48))
 
@@ -215,18 +227,38 @@ def _short_rows(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted
 def _shared_rows(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted: bool) -> RowSchedule:
     """Part of a subgroup, a subgroup, or a whole workgroup per row."""
     schedule = _in_registers(kernel, profile, _element_width(kernel, strides), lifted)
-    return schedule if lifted else _in_runs(kernel, _in_one_walk(kernel, schedule, profile))
+    if lifted:
+        return schedule
+    return _together(kernel, _in_runs(kernel, _in_one_walk(kernel, schedule, profile)))
+
 
 
 def _in_runs(kernel: Kernel, schedule: NeighbourRows) -> NeighbourRows:
     """The schedule with runs of neighbouring steps if rows are only read, and most of what they have for themselves is
-    narrow."""
-    run, steps = NARROW_RUNS.steps, schedule.steps(kernel.domain.length)
-    whole = steps % run == 0 == schedule.unrolled % run and schedule.element_width == VECTOR
-    if not whole or not is_only_read(kernel):
+    narrow, or all of it words that serve a whole vector of elements."""
+    own = reads_of_elements(kernel)
+    if schedule.element_width != VECTOR or not own or not is_only_read(kernel):
         return schedule
-    narrow = [node.dtype.storage.itemsize < 4 for node, _ in reads_of_elements(kernel)]
-    return replace(schedule, run=run) if 2 * sum(narrow) > len(narrow) else schedule
+    steps, members = schedule.steps(kernel.domain.length), schedule.members
+    if all(is_one_for_vector(kernel, read) for read in own):
+        run = RUNS.words
+        each = -(-steps // (run * members)) * run
+        return schedule if steps % (run * members) else replace(
+            schedule, run=run, unrolled=run if schedule.loop else each, loop=schedule.loop and each > run
+        )
+    narrow = sum(node.dtype.storage.itemsize < 4 for node, _ in own)
+    whole = steps % RUNS.narrow == 0 == schedule.unrolled % RUNS.narrow
+    return replace(schedule, run=RUNS.narrow) if whole and 2 * narrow > len(own) else schedule
+
+
+def _together(kernel: Kernel, schedule: NeighbourRows) -> NeighbourRows:
+    """The schedule with neighbouring rows in one row group, if they read much in common and enough groups are left."""
+    rows, outer = TOGETHER.rows, kernel.domain.outer
+    busy = kernel.domain.rows // rows * schedule.members >= TOGETHER.busy
+    if not busy or outer[-1] % rows or schedule.online or not is_only_read(kernel):
+        return schedule
+    short = may_write_out(kernel, schedule.unrolled * rows)
+    return replace(schedule, together=rows) if short and reads_much_in_common(kernel) else schedule
 
 
 def _in_registers(kernel: Kernel, profile: DeviceProfile, width: int, lifted: bool) -> NeighbourRows:

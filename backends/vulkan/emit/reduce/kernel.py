@@ -52,11 +52,13 @@ class RowEmitter:
     def __init__(self, kernel: Kernel, schedule: RowSchedule, lifted: bool) -> None:
         self.kernel, self.schedule = kernel, schedule
         self.body, self.outputs = open_body(kernel, lifted)
-        self.body.takes_pairs = schedule.run > 1
+        self.body.loads_runs = schedule.run > 1
         shared = shared_results(kernel) if schedule.row_width > 1 else frozenset[Node]()
         self.group: RowGroup[Any] = ROW_GROUPS[type(schedule)](self.body, schedule, shared)
         self.accumulators = Accumulators(self.body, schedule, kernel.domain.length, shared)
         self.phases = phases_of(kernel)
+        together = schedule.together if isinstance(schedule, NeighbourRows) else 1
+        self.common = shared_results(kernel, together) if together > 1 else frozenset[Node]()
 
     def emit(self) -> Launch:
         rows = self.kernel.domain.rows // self.schedule.row_width
@@ -103,20 +105,23 @@ class RowEmitter:
 
         The walk also reads `ahead`, for later ones.
         """
-        accumulators = self.accumulators
-        names = [{node: accumulators.open(node) for node in reductions} for _ in self.rows]
+        accumulators, common = self.accumulators, self.common
+        apart = [node for node in reductions if node not in common]
+        once = {node: accumulators.open(node) for node in reductions if node in common}
+        names = [{node: accumulators.open(node) for node in apart} for _ in self.rows]
         chunked = [node for node in reductions if accumulators.is_chunked(node)]
 
         def take(strip: int, condition: str) -> None:
-            for node in reductions:
-                self._take(node, names[strip][node], condition)
+            for node, name in (*names[strip].items(), *(() if strip else once.items())):
+                self._take(node, name, condition)
             for node, at in ahead:
                 self.body.value(node, at)
 
         @contextmanager
         def chunk() -> Iterator[None]:
             kinds = {node: type_name(node.dtype, accumulators.width_of(node)) for node in chunked}
-            sums = [(of_row[node], kinds[node]) for of_row in names for node in chunked]
+            opened = [pair for of in (once, *names) for pair in of.items()]
+            sums = [(name, kinds[node]) for node, name in opened if node in kinds]
             for name, kind in sums:
                 self.body.line(f"{kind} {name}_chunk = {kind}(0);")
             yield
@@ -124,11 +129,13 @@ class RowEmitter:
                 accumulators.add_exactly(name, f"{name}_chunk", kind)
 
         self.walk.write(take, chunk if chunked else None)
-        for row, of_row in zip(self.rows, names, strict=True):
-            partial = [(node, accumulators.close(node, of_row[node])) for node in reductions]
-            self.group.join(partial)
+        of_all, *of_rows = (
+            [(node, accumulators.close(node, name)) for node, name in opened.items()] for opened in (once, *names)
+        )
+        self.group.join([*of_all, *(pair for of_row in of_rows for pair in of_row)])
+        for row, of_row in zip(self.rows, of_rows, strict=True):
             with self.body.at(row):
-                for node, name in partial:
+                for node, name in (*of_all, *of_row):
                     self.body.define(node, self.kernel.coordinates[node], GlslValue(name, self.group.width_of(node)))
 
     def _take(self, node: Node, name: str, condition: str) -> None:

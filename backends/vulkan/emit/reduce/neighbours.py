@@ -18,9 +18,13 @@ from lavax.ir.graph import Node
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourRows(RowSchedule):
-    """Part of a subgroup, a subgroup or a whole workgroup shares a row; `subgroup` lanes exchange by shuffles."""
+    """Part of a subgroup, a subgroup or a whole workgroup shares a row; `subgroup` lanes exchange by shuffles.
+
+    It shares as many neighbouring rows as are `together`: what they have in common is read and computed once.
+    """
 
     subgroup: int
+    together: int = 1
 
 
 class NeighbourGroup(RowGroup[NeighbourRows]):
@@ -30,14 +34,20 @@ class NeighbourGroup(RowGroup[NeighbourRows]):
     def opened(self, rows: int) -> Iterator[list[str]]:
         schedule, body = self.schedule, self.body
         subgroup = None if schedule.local == schedule.subgroup else schedule.subgroup
-        open_invocations(body, rows * schedule.members, schedule.local, "i", subgroup)
+        open_invocations(body, rows // schedule.together * schedule.members, schedule.local, "i", subgroup)
         if not schedule.is_shared:
             yield ["i"]
             return
-        body.line(f"int row = i / {schedule.members};")
+        names = ["row", *(f"row{number}" for number in range(1, schedule.together))]
+        first = f"i / {schedule.members}" if schedule.together == 1 else f"i / {schedule.members} * {schedule.together}"
+        body.line(f"int row = {first};")
+        body.lines(f"int {name} = row + {number};" for number, name in enumerate(names[1:], 1))
         body.line(f"int lane_of_row = i % {schedule.members};")
-        body.scopes[0].variables |= {"row"}
-        yield ["row"]
+        body.scopes[0].variables |= set(names)
+        yield names
+
+    def workgroups(self, rows: int) -> int:
+        return super().workgroups(rows // self.schedule.together)
 
     @property
     def reads_early(self) -> bool:

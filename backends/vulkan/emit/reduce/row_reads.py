@@ -6,11 +6,13 @@ from collections.abc import Collection, Mapping
 
 from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
 from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
+from lavax.backends.vulkan.glsl.body import LANE
+from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import at_element, at_row, placed
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import Index, grows_by_one, variable
+from lavax.passes.kernels.index import Index, grows_by_one, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -39,6 +41,27 @@ def arrays_kept(kernel: Kernel) -> int:
     """How many arrays have elements of their own for each row and each element of it."""
     full = (any({"k", "row"} <= index.variables for index in positions) for positions in _accesses(kernel).values())
     return max(sum(full), 1)
+
+
+def reads_much_in_common(kernel: Kernel) -> bool:
+    """Whether rows read at least as many bytes in common, each of them, as they have for themselves."""
+    rows, most = kernel.domain.rows, kernel.domain.rows * kernel.domain.length
+    own = common = 0
+    for node, positions in _accesses(kernel).items():
+        variables = frozenset[str]().union(*(index.variables for index in positions))
+        nbytes = min(node.type.size, most) * node.dtype.storage.itemsize
+        own += nbytes if {"k", "row"} <= variables else 0
+        common += nbytes * rows if "k" in variables and "row" not in variables else 0
+    return common >= own
+
+
+def is_one_for_vector(kernel: Kernel, read: tuple[Node, Coordinates]) -> bool:
+    """Whether an array has one element of 32 bits for all four elements of a vector, as for integers in its bits."""
+    node, at = read
+    row = variable("row", kernel.domain.rows)
+    element = linear([(variable("k", kernel.domain.length // VECTOR), VECTOR), (LANE, 1)])
+    places = placed(at, at_row(row, kernel) | at_element(element, kernel))
+    return node.dtype.storage.itemsize == 4 and all(LANE.variables.isdisjoint(index.variables) for index in places)
 
 
 def unit_strides(kernel: Kernel) -> tuple[int, int]:

@@ -17,9 +17,9 @@ from lavax.passes.kernels.reads import READS, Coordinates
 TRANSPARENT = frozenset((*names_of_family("elementwise"), "reshape", "transpose", "broadcast", "slice", "flip"))
 
 
-def shared_results(kernel: Kernel) -> frozenset[Node]:
-    """The reductions whose elements are the same for four neighbouring rows."""
-    if not kernel.domain.outer or kernel.domain.outer[-1] % VECTOR:
+def shared_results(kernel: Kernel, rows: int = VECTOR) -> frozenset[Node]:
+    """The reductions whose elements are the same for so many neighbouring rows."""
+    if not kernel.domain.outer or kernel.domain.outer[-1] % rows:
         return frozenset()
     found: set[Node] = set()
     along = frozenset(kernel.domain.outer_variables[-1].variables)
