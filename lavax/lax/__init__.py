@@ -116,7 +116,6 @@ from lavax.lax.elementwise import (
     pow,
     real,
     reciprocal,
-    reduce_precision,
     rem,
     round,
     rsqrt,
@@ -164,6 +163,7 @@ from lavax.lax.random_bits import (
     RandomAlgorithm,
     rng_bit_generator,
 )
+from lavax.lax.reduced_precision import reduce_precision
 from lavax.lax.reductions import (
     argmax,
     argmin,

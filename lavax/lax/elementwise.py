@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -28,8 +27,6 @@ from lavax.lax.operands import (
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.scipy import special
-from lavax.tracer import bind
-from lavax.tracer.transforms.grad import stop_gradient
 from lavax.tracer.transforms.jvp import jvp
 from lavax.tracer.values.value import Value
 
@@ -277,40 +274,6 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Value:
     left, right = _together("igamma_grad_a", FLOATS, a, x)
     found: Value = jvp(lambda order: special.gammainc(order, right), (left,), (lnp.ones_like(left),))[1]
     return found
-
-
-def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Value:
-    """`operand` rounded to the floats with so many bits of exponent and mantissa; its dtype stays.
-
-    Too large numbers are infinite, too small ones 0. Derivatives are those of x. Raises DtypeError for other dtypes
-    than float32, float16 and bfloat16.
-    """
-    value = as_value(operand)
-    if value.type.dtype.name == "f32":
-        held = value
-    elif value.type.dtype.name in ("f16", "bf16"):
-        held = lnp.astype(value, lnp.float32)
-    else:
-        raise dtype_error(f"lax.reduce_precision: operand is float32, float16 or bfloat16, got {value.type}")
-    rounded = stop_gradient(_rounded(held, exponent_bits, mantissa_bits))
-    return lnp.astype(bind("known_value", held, rounded), value.dtype)
-
-
-def _rounded(value: Value, exponent_bits: int, mantissa_bits: int) -> Value:
-    words = bitcast_convert_type(value, lnp.uint32)
-    if mantissa_bits < 23:
-        dropped = 23 - mantissa_bits
-        last = shift_right_logical(words, dropped) & 1
-        kept = lnp.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)
-        words = (words + (lnp.uint32((1 << (dropped - 1)) - 1) + last)) & kept
-    rounded: Value = lnp.where(lnp.isfinite(value), bitcast_convert_type(words, lnp.float32), value)
-    if exponent_bits < 8:
-        bias = (1 << (exponent_bits - 1)) - 1
-        largest, least = math.ldexp(2 - 2.0**-mantissa_bits, bias), math.ldexp(1.0, 1 - bias)
-        size = lnp.abs(rounded)
-        rounded = lnp.where(size > largest, lnp.sign(rounded) * lnp.inf, rounded)
-        rounded = lnp.where(size < least, rounded * 0, rounded)
-    return rounded
 
 
 def conj(x: ArrayLike) -> Value:

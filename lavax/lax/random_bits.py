@@ -20,7 +20,7 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 def rng_bit_generator(
-    key: ArrayLike, shape: Sequence[int], dtype: Any = "uint32", algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
+    key: ArrayLike, shape: Sequence[int], dtype: Any = None, algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
     *, out_sharding: Any = None,
 ) -> tuple[Value, Value]:  # fmt: skip
     """The next key, uint32 [2] or [4] as the one given, and random bits. The bits are lavax's, not XLA's."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, overload
 
-from lavax.ir.types import TensorType, float32
+from lavax.ir.default_dtypes import default_float
+from lavax.ir.types import TensorType
 from lavax.numpy._core.application import apply, as_floating
 from lavax.numpy._core.axes import Axis, normal_axis, rising_axes
 from lavax.numpy._core.broadcasting import broadcast_arrays, spread_back
@@ -235,4 +236,4 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     kind = TensorType((*value.shape[:place], num_classes, *value.shape[place:]), value.type.dtype)
     others = tuple(d for d in range(rank) if d != place)
     chosen = apply("equal", bind("broadcast", value, type=kind, axes=others), iota(kind, place))
-    return cast(chosen, float32 if dtype is None else canonical_dtype(dtype))
+    return cast(chosen, default_float() if dtype is None else canonical_dtype(dtype))

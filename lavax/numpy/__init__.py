@@ -108,11 +108,9 @@ true_divide = divide
 
 # NumPy's names of dtypes.
 cdouble = complex128
-complex_ = csingle = complex64
+csingle = complex64
 double = float64
-float_ = single = float32
-int_ = int32
-uint = uint32
+single = float32
 
 e = _math.e
 euler_gamma = 0.5772156649015329  # the limit of the sum of 1/k, k from 1 to n, less log n

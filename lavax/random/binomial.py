@@ -33,7 +33,7 @@ _COUNTED_TO = 10.0
 
 @one_program("shape", "dtype")
 def binomial(
-    key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = "float32"
+    key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = None
 ) -> Value:
     """The number of `n` trials, each with probability `p`, that succeed, as floats; by default of their common shape.
 
@@ -147,7 +147,7 @@ def _stirling_rest(k: Value) -> Value:
 
 @one_program("shape", "dtype")
 def multinomial(
-    key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Extents | None = None, dtype: Any = "float32"
+    key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Extents | None = None, dtype: Any = None
 ) -> Value:
     """The number of `n` [...] trials with each outcome, of probabilities `p` [..., k], as floats [..., k].
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lavax.ir.default_dtypes import default_unsigned
 from lavax.ir.types import DType, uint32
 from lavax.numpy._core.application import apply
 from lavax.numpy._core.dtypes import canonical_dtype
@@ -17,8 +18,8 @@ from lavax.tracer.values.value import Value
 
 
 @one_program("shape", "dtype")
-def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = "uint32") -> Value:
-    """Uniform random bits of `shape` in an unsigned `dtype`.
+def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Value:
+    """Uniform random bits of `shape` in an unsigned `dtype`, by default uint32 (uint64 within `lavax.enable_x64`).
 
     An 8-bit or 16-bit draw is the low end of the 32-bit one. Raises DtypeError for other dtypes.
     """
@@ -36,7 +37,7 @@ def drawn_bits(name: str, key: ArrayLike, shape: tuple[int, ...], dtype: DType =
 
 
 def _unsigned(dtype: Any) -> DType:
-    held = canonical_dtype(dtype)
+    held = default_unsigned() if dtype is None else canonical_dtype(dtype)
     if held.kind != "uint":
         raise dtype_error(f"bits: dtype must be unsigned, got {held.numpy}")
     return held

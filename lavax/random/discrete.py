@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.ir.default_dtypes import default_integer
 from lavax.ir.types import DType, TensorType, int32, uint32, uint64
 from lavax.numpy._core.application import apply, as_floating
 from lavax.numpy._core.axes import normal_axis
@@ -21,7 +22,7 @@ from lavax.numpy.sorting.sorting import argsort
 from lavax.random.bits import drawn_bits
 from lavax.random.continuous import FORMATS, require_mode, standard_gumbel, uniform_between
 from lavax.random.keys import split
-from lavax.random.parameters import drawn_shape, spread_parameter
+from lavax.random.parameters import drawn_shape, integer_dtype, spread_parameter
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
@@ -46,20 +47,20 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None, 
 
 
 @one_program("shape", "dtype")
-def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = "int32") -> Value:
+def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
     """-1 or 1 with equal probability, in any `dtype` of numbers."""
-    held = canonical_dtype(dtype)
+    held = default_integer() if dtype is None else canonical_dtype(dtype)
     signs = cast(bernoulli(key, 0.5, checked_shape("rademacher", shape)), int32)
     return cast(lnp.subtract(lnp.multiply(signs, 2), 1), held)
 
 
 @one_program("shape", "dtype")
-def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = "int32") -> Value:
+def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
     """The number of trials, each with probability `p`, up to the first success: integers from 1 on.
 
     The default shape is that of `p`.
     """
-    held = _integer_dtype(dtype, "geometric")
+    held = integer_dtype("geometric", dtype)
     extents = drawn_shape("geometric", shape, p)
     kind = floating(as_operand(p).type.dtype)
     u = uniform_between("geometric", key, extents, dtype=kind)
@@ -68,7 +69,7 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype:
     return cast(lnp.add(lnp.floor(lnp.divide(logarithm, failure)), 1.0), held)
 
 
-def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = "int32") -> Value:
+def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None) -> Value:
     """Integers of `shape` in [minval, maxval), to which integer arrays broadcast; minval if the range is empty.
 
     Bounds that a `dtype` of 8 or 16 bits does not hold stand for the nearest that it can have. A Python `maxval` may be
@@ -78,7 +79,7 @@ def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike
     2^48); in 64 bits by less than one in 2^64 / n. Raises DtypeError for bounds that are not integers, or that a
     `dtype` of 32 and 64 bits does not hold.
     """
-    held = _integer_dtype(dtype)
+    held = integer_dtype("randint", dtype)
     extents = drawn_shape("randint", shape, minval, maxval)
     last = int(np.iinfo(held.numpy).max)
     whole = isinstance(maxval, int) and maxval == last + 1 and held.bits >= 32
@@ -106,13 +107,6 @@ def _below(key: ArrayLike, shape: tuple[int, ...], count: Value) -> Value:
     weight = apply("remainder", lnp.multiply(half, half), count)
     total = lnp.add(lnp.multiply(apply("remainder", high, count), weight), apply("remainder", low, count))
     return apply("remainder", total, count)
-
-
-def _integer_dtype(dtype: Any, name: str = "randint") -> DType:
-    held = canonical_dtype(dtype)
-    if not held.is_integer:
-        raise dtype_error(f"{name}: dtype must be an integer dtype, got {held.numpy}")
-    return held
 
 
 def _bounds(minval: ArrayLike, maxval: ArrayLike, held: DType) -> tuple[Value, Value]:
@@ -155,7 +149,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
 ) -> Value:
-    """Positions along `axis` of `logits`, each with a probability proportional to exp(logit): int32.
+    """Positions along `axis` of `logits`, each with a probability proportional to exp(logit), as integers.
 
     `shape` ends in the shape of `logits` without `axis`, which is the default; axes before that are for more draws.
     With `replace` False these draws are without replacement, and at most as many as categories. `mode` is as in
@@ -186,5 +180,5 @@ def _without_replacement(
             f"{categories} categories, and shape must end in the shape of logits without that axis"
         )
     noisy = lnp.add(standard_gumbel("categorical", key, scores.shape, scores.type.dtype, mode), scores)
-    order = lnp.moveaxis(argsort(lnp.negative(noisy), axis=axis), axis, 0)[:count]
+    order = lnp.moveaxis(argsort(lnp.negative(noisy), axis=axis, dtype=int32), axis, 0)[:count]
     return lnp.reshape(order, (*draws, *order.shape[1:]))

@@ -20,7 +20,7 @@ Extents = int | Sequence[int]
 
 
 @one_program("shape", "dtype")
-def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
+def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
     """Floats of `shape` from the Cauchy distribution of location 0 and scale 1: tan(pi (u - 1/2))."""
     held = floating_dtype("cauchy", dtype)
     u = uniform_between("cauchy", key, checked_shape("cauchy", shape), FORMATS[held].eps, 1.0, held)
@@ -28,7 +28,7 @@ def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value
 
 
 @one_program("shape", "dtype")
-def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
+def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
     """Floats of `shape` from the logistic distribution of location 0 and scale 1: log(u / (1 - u))."""
     held = floating_dtype("logistic", dtype)
     u = uniform_between("logistic", key, checked_shape("logistic", shape), FORMATS[held].tiny, 1.0, held)
@@ -37,7 +37,7 @@ def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Val
 
 @one_program("shape", "dtype")
 def lognormal(
-    key: ArrayLike, sigma: ArrayLike = 1.0, shape: Extents | None = None, dtype: Any = "float32"
+    key: ArrayLike, sigma: ArrayLike = 1.0, shape: Extents | None = None, dtype: Any = None
 ) -> Value:
     """exp(sigma x) of standard normal numbers x; by default of the shape of `sigma`."""
     held = floating_dtype("lognormal", dtype)
@@ -47,7 +47,7 @@ def lognormal(
 
 
 @one_program("shape", "dtype")
-def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
+def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
     """Floats from 1 on of the density b / x^(b + 1); by default of the shape of `b`."""
     held = floating_dtype("pareto", dtype)
     extents = drawn_shape("pareto", shape, b)
@@ -56,7 +56,7 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: An
 
 
 @one_program("shape", "dtype")
-def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
+def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
     """scale sqrt(-2 log u); by default of the shape of `scale`."""
     held = floating_dtype("rayleigh", dtype)
     extents = drawn_shape("rayleigh", shape, scale)
@@ -70,7 +70,7 @@ def weibull_min(
     scale: ArrayLike,
     concentration: ArrayLike,
     shape: Extents | None = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
 ) -> Value:
     """scale e^(1/concentration) of exponential numbers e; by default of the common shape of the parameters."""
     held = floating_dtype("weibull_min", dtype)
@@ -81,7 +81,7 @@ def weibull_min(
 
 
 @one_program("shape", "dtype")
-def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Value:
+def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
     """The lengths of vectors of three standard normal numbers."""
     held = floating_dtype("maxwell", dtype)
     drawn = standard_normal("maxwell", key, (*checked_shape("maxwell", shape), 3), held)
@@ -90,7 +90,7 @@ def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = "float32") -> Valu
 
 @one_program("shape", "dtype")
 def double_sided_maxwell(
-    key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Extents = (), dtype: Any = "float32"
+    key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Extents = (), dtype: Any = None
 ) -> Value:
     """loc + scale x, with x a Maxwell number of random sign; `shape` precedes the shape of the parameters.
 
@@ -112,7 +112,7 @@ def triangular(
     mode: ArrayLike,
     right: ArrayLike,
     shape: Extents | None = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
 ) -> Value:
     """Floats of a density that rises from `left` to `mode` and falls to `right`; by default of their common shape."""
     held = floating_dtype("triangular", dtype)
@@ -127,7 +127,7 @@ def triangular(
 
 
 @one_program("shape", "dtype")
-def wald(key: ArrayLike, mean: ArrayLike, shape: Extents | None = None, dtype: Any = "float32") -> Value:
+def wald(key: ArrayLike, mean: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
     """Floats from the Wald (inverse Gaussian) distribution of scale 1; by default of the shape of `mean`.
 
     By Michael, Schucany and Haas (1976). Their smaller root is computed as the product of both roots over the larger,

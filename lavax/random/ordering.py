@@ -11,7 +11,7 @@ from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_positions, as_value
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.reductions.cumulative import cumsum
 from lavax.numpy.sorting.sorting import argsort
@@ -104,7 +104,7 @@ def _by_weight(key: ArrayLike, weights: Value, shape: tuple[int, ...]) -> Value:
     """The position in the running sum of the weights of a point that is uniform over (0, their sum]."""
     ends = cumsum(as_floating(weights))
     points = lnp.multiply(ends[-1], lnp.subtract(1.0, uniform_between("choice", key, (math.prod(shape),))))
-    return lnp.reshape(bind("search_sorted", ends, points, right=False), shape)
+    return lnp.reshape(as_positions(bind("search_sorted", ends, points, right=False)), shape)
 
 
 def _count(name: str, x: int | ArrayLike) -> int:

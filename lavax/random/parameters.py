@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lavax.ir.default_dtypes import default_float, default_integer
 from lavax.ir.types import DType, TensorType
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.dtypes import canonical_dtype
@@ -14,10 +15,18 @@ from lavax.tracer.values.value import Value
 
 
 def floating_dtype(name: str, dtype: Any) -> DType:
-    """The floating dtype that `dtype` names. Raises DtypeError if it is another."""
-    held = canonical_dtype(dtype)
+    """The floating dtype that `dtype` names, by default that of Python's floats. Raises DtypeError for another kind."""
+    held = default_float() if dtype is None else canonical_dtype(dtype)
     if not held.is_float:
         raise dtype_error(f"{name}: dtype must be floating, got {held.numpy}")
+    return held
+
+
+def integer_dtype(name: str, dtype: Any) -> DType:
+    """The integer dtype that `dtype` names, by default that of Python's integers. Raises DtypeError for others."""
+    held = default_integer() if dtype is None else canonical_dtype(dtype)
+    if not held.is_integer:
+        raise dtype_error(f"{name}: dtype must be an integer dtype, got {held.numpy}")
     return held
 
 

@@ -12,13 +12,11 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.ir.types import float32
-from lavax.numpy._core.dtypes import canonical_dtype
-from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.elementwise.comparison import where
 from lavax.random.continuous import uniform_between
 from lavax.random.keys import as_key, split
-from lavax.random.parameters import drawn_shape, spread_parameter
+from lavax.random.parameters import drawn_shape, integer_dtype, spread_parameter
 from lavax.random.reuse import consume
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.control_flow.while_loop import while_loop
@@ -29,15 +27,13 @@ _COUNTED_BELOW = 10.0
 
 @one_program("shape", "dtype")
 def poisson(
-    key: ArrayLike, lam: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = "int32"
+    key: ArrayLike, lam: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
 ) -> Value:
     """Integers from the Poisson distribution of rate `lam`, by default of its shape.
 
     -1 where the rate is negative or NaN. Raises DtypeError for a `dtype` that is not an integer dtype.
     """
-    held = canonical_dtype(dtype)
-    if not held.is_integer:
-        raise dtype_error(f"poisson: dtype must be an integer dtype, got {held.numpy}")
+    held = integer_dtype("poisson", dtype)
     extents = drawn_shape("poisson", shape, lam)
     rate = spread_parameter(lam, extents, float32)
     checked = as_key("poisson", key)

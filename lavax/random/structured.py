@@ -27,7 +27,7 @@ def multivariate_normal(
     mean: ArrayLike,
     cov: ArrayLike,
     shape: int | Sequence[int] | None = None,
-    dtype: Any = "float32",
+    dtype: Any = None,
     method: str = "cholesky",
 ) -> Value:
     """Normal vectors of the mean `mean` [..., n] and the covariance `cov` [..., n, n], by its Cholesky factor.
@@ -66,15 +66,15 @@ def multivariate_normal(
 
 @one_program("n", "shape", "dtype", "m")
 def orthogonal(
-    key: ArrayLike, n: int, shape: int | Sequence[int] = (), dtype: Any = "float32", m: int | None = None
+    key: ArrayLike, n: int, shape: int | Sequence[int] = (), dtype: Any = None, m: int | None = None
 ) -> Value:
     """Matrices [*shape, n, m], m = n by default, with orthonormal columns (rows if n < m), uniformly distributed.
 
     The orthogonal factor of a matrix of normal numbers, with columns of the signs of the triangular factor's diagonal
     (Mezzadri 2007). Of a complex `dtype` they are unitary.
     """
-    held = canonical_dtype(dtype)
-    held = held if held.is_complex else floating_dtype("orthogonal", dtype)
+    is_complex = dtype is not None and canonical_dtype(dtype).is_complex
+    held = canonical_dtype(dtype) if is_complex else floating_dtype("orthogonal", dtype)
     batch = checked_shape("orthogonal", shape)
     rows, columns = checked_shape("orthogonal", (n, n if m is None else m))
     tall = (*batch, max(rows, columns), min(rows, columns))

@@ -82,9 +82,9 @@ def one_program(
 
 def _loses_digits(given: tuple[Any, ...], leaves: list[Array], names: tuple[str, ...]) -> bool:
     """Whether a Python float, which becomes a float32 argument, is met by numbers of 64 bits."""
-    if all(type(number) is not float or _is_float32(number) for number in given):
+    if keeps_64_bits() or all(type(number) is not float or _is_float32(number) for number in given):
         return False
-    return "dtype" in names or keeps_64_bits() or any(leaf.type.dtype.bits >= 64 for leaf in leaves)
+    return "dtype" in names or any(leaf.type.dtype.bits >= 64 for leaf in leaves)
 
 
 def _is_float32(number: float) -> bool:

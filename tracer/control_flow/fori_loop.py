@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from lavax.base.errors import ConcretizationError, DtypeError
+from lavax.ir.default_dtypes import default_integer
 from lavax.ir.location import user_error
+from lavax.ir.types import TensorType
 from lavax.tracer.calls.signature import require_function
 from lavax.tracer.control_flow.bodies import INDEX
 from lavax.tracer.control_flow.scan import named_scan
@@ -29,11 +31,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     require_function(body_fun, "fori_loop body must be a function")
     lower, upper = _known(lower), _known(upper)
     if isinstance(lower, int) and isinstance(upper, int):
-        first = constant(lower, INDEX)
+        index = INDEX.with_dtype(default_integer())
+        first = constant(lower, index)
 
         def step(state: Any, _: Any) -> tuple[Any, None]:
             counter, value = state
-            return (bind("add", counter, constant(1, INDEX)), body_fun(with_weak(counter), value)), None
+            return (bind("add", counter, constant(1, index)), body_fun(with_weak(counter), value)), None
 
         (_, result), _ = named_scan("fori_loop", step, (first, init_val), None, length=max(upper - lower, 0))
         return result
@@ -47,8 +50,16 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         return bind("add", counter, constant(1, counter.type)), body_fun(with_weak(counter), value)
 
     if start.type != end.type:
-        start, end = (value if value.type == INDEX else bind("cast", value, type=INDEX) for value in (start, end))
+        common = _common(start, end)
+        start, end = (value if value.type == common else bind("cast", value, type=common) for value in (start, end))
     return named_while_loop("fori_loop", running, body, (with_weak(start, False), init_val))[1]
+
+
+def _common(start: Value, end: Value) -> TensorType:
+    """The type of a counter between bounds of two dtypes: a Python number yields to an array of at least 32 bits."""
+    strong = [value.type for value in (start, end) if not value.weak]
+    yields = len(strong) == 1 and strong[0].dtype.bits >= INDEX.dtype.bits
+    return strong[0] if yields else INDEX.with_dtype(default_integer())
 
 
 def _known(bound: Any) -> Any:

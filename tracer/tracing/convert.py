@@ -33,12 +33,21 @@ from lavax.tracer.values.value import PythonScalar, Value
 
 # The 64-bit dtypes, which are NumPy's defaults, become 32-bit ones unless 64 bits are enabled.
 _IN_32_BITS: dict[DType, DType] = {complex128: complex64, float64: float32, int64: int32, uint64: uint32}
-_OF_PYTHON: dict[type, Abstract] = {
-    bool: abstract(TensorType((), bool_)),
-    int: abstract(TensorType((), int32), weak=True),
-    float: abstract(TensorType((), float32), weak=True),
-    complex: abstract(TensorType((), complex64), weak=True),
-}
+
+
+def _kinds_of_python(*dtypes: DType) -> dict[type, Abstract]:
+    kinds = zip((int, float, complex), dtypes, strict=True)
+    weak: dict[type, Abstract] = {each: abstract(TensorType((), dtype), weak=True) for each, dtype in kinds}
+    return {bool: abstract(TensorType((), bool_)), **weak}
+
+
+_OF_PYTHON = _kinds_of_python(int32, float32, complex64)
+_OF_PYTHON_IN_64_BITS = _kinds_of_python(int64, float64, complex128)
+
+
+def python_kinds() -> dict[type, Abstract]:
+    """The kinds of Python's numbers: a bool is strong, the others yield; a bool is an int too, so it comes first."""
+    return _OF_PYTHON_IN_64_BITS if config.keeps_64_bits() else _OF_PYTHON
 
 
 def dtype_of(dtype: Any) -> DType:
@@ -152,7 +161,7 @@ def _scalar_kind(x: Any) -> Abstract | None:
     """The kind of a Python or NumPy scalar; None for anything else. Python numbers are weak, bools are not."""
     if isinstance(x, np.generic):
         return abstract(TensorType((), dtype_of(x.dtype)))
-    for cls, kind in _OF_PYTHON.items():  # a bool is an int too, so it comes first
+    for cls, kind in python_kinds().items():
         if isinstance(x, cls):
             return kind
     return None

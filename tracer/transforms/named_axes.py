@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lavax.base.errors import ShapeError, UnboundAxisError
+from lavax.ir.default_dtypes import default_float
 from lavax.ir.location import user_error
 from lavax.ir.types import TensorType, float32, int32
 from lavax.tracer.pytrees.pytree import map
@@ -58,7 +59,8 @@ def pmean(tree: Any, axis_name: AxisNames) -> Any:
     def mean(leaf: Any) -> Value:
         value = lift(leaf)
         if not value.type.dtype.is_inexact:
-            value = bind("cast", value, type=value.type.with_dtype(float32))
+            held = default_float() if value.type.dtype.bits == 64 else float32
+            value = bind("cast", value, type=value.type.with_dtype(held))
         total = _over(value, names, "axis_sum", "pmean")
         return bind("divide", total, constant(float(axis_size(names)), total.type))
 

@@ -10,7 +10,7 @@ from lavax.random.continuous import Extents
 from lavax.tracer.values.value import Value
 
 
-def uniform(scale: float = 1e-2, dtype: Any = "float32") -> Initializer:
+def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
     """An initializer of uniform numbers in [0, scale)."""
     default = dtype
 
@@ -20,7 +20,7 @@ def uniform(scale: float = 1e-2, dtype: Any = "float32") -> Initializer:
     return init
 
 
-def normal(stddev: float = 1e-2, dtype: Any = "float32") -> Initializer:
+def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
     """An initializer of normal numbers of mean 0 and standard deviation `stddev`."""
     default = dtype
 
@@ -31,7 +31,7 @@ def normal(stddev: float = 1e-2, dtype: Any = "float32") -> Initializer:
 
 
 def truncated_normal(
-    stddev: float = 1e-2, dtype: Any = "float32", lower: float = -2.0, upper: float = 2.0
+    stddev: float = 1e-2, dtype: Any = None, lower: float = -2.0, upper: float = 2.0
 ) -> Initializer:
     """An initializer of standard normal numbers between `lower` and `upper`, times `stddev`.
 

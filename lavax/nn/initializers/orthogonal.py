@@ -14,7 +14,7 @@ from lavax.random.continuous import Extents
 from lavax.tracer.values.value import Value
 
 
-def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = "float32") -> Initializer:
+def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """An initializer of orthogonal matrices times `scale`, uniformly distributed (Saxe et al. 2014).
 
     Columns lie along `column_axis`, all other axes together are rows. If there are more rows than columns, columns are
@@ -38,7 +38,7 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = "float32"
     return init
 
 
-def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = "float32") -> Initializer:
+def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
     """An initializer of kernels [..., in, out]: an orthogonal matrix in the middle of the window, zeros around it.
 
     So a deep convolution network starts as an isometry (Xiao et al. 2018). Windows have one to three axes, and `in`

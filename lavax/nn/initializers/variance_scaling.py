@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import lavax.numpy as lnp
 from lavax import random
+from lavax.ir.default_dtypes import default_float
 from lavax.nn.initializers.initializer import Initializer
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
@@ -85,7 +86,7 @@ def variance_scaling(
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = "float32",
+    dtype: Any = None,
 ) -> Initializer:
     """An initializer of numbers of mean 0 and the variance scale / n (Glorot and Bengio 2010; He et al. 2015).
 
@@ -108,7 +109,8 @@ def variance_scaling(
         window = math.prod(extents) / max(inputs * outputs * batch, 1)
         terms = _DENOMINATORS[mode](inputs * window, outputs * window)
         deviation = math.sqrt(scale / terms) if terms else 0.0
-        held = canonical_dtype(default if dtype is None else dtype)
+        chosen = default if dtype is None else dtype
+        held = default_float() if chosen is None else canonical_dtype(chosen)
         draws = _COMPLEX_DRAWS if held.is_complex else _DRAWS
         return draws[distribution](key, extents, held, deviation)
 
@@ -116,42 +118,42 @@ def variance_scaling(
 
 
 def glorot_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = "float32"
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
 ) -> Initializer:
     """Uniform numbers of variance 1 / mean of fan in and fan out (Glorot and Bengio 2010), as `variance_scaling`."""
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def glorot_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = "float32"
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
 ) -> Initializer:
     """Truncated normal numbers of the variance 1 / mean of fan in and fan out, as `variance_scaling`."""
     return variance_scaling(1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = "float32"
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
 ) -> Initializer:
     """Uniform numbers of the variance 2 / fan in, as `variance_scaling` (He et al. 2015)."""
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = "float32"
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
 ) -> Initializer:
     """Truncated normal numbers of the variance 2 / fan in, as `variance_scaling` (He et al. 2015)."""
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
 def lecun_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = "float32"
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
 ) -> Initializer:
     """Uniform numbers of the variance 1 / fan in, as `variance_scaling` (LeCun et al. 1998)."""
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def lecun_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = "float32"
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
 ) -> Initializer:
     """Truncated normal numbers of the variance 1 / fan in, as `variance_scaling` (LeCun et al. 1998)."""
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+from lavax.ir.default_dtypes import default_float
 from lavax.ir.location import named
 from lavax.ir.types import bool_
 from lavax.numpy._core.broadcasting import fit, type_together
@@ -97,6 +98,12 @@ def as_floating(x: ArrayLike) -> Value:
     """`x` as a value of a floating dtype."""
     value = as_value(x)
     return cast(value, floating(value.type.dtype))
+
+
+def as_python_float(x: ArrayLike) -> Value:
+    """`x` as a value of a floating dtype: integers and truth values in that of Python's floats."""
+    value = as_value(x)
+    return value if value.type.dtype.is_inexact else cast(value, default_float())
 
 
 def real_numbers(name: str, x: ArrayLike) -> Value:

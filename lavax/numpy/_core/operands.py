@@ -9,11 +9,12 @@ import numpy as np
 
 from lavax.base.errors import DtypeError
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.types import DType, TensorType, bool_, complex64, float32, int32
+from lavax.ir.default_dtypes import default_integer
+from lavax.ir.types import DType, TensorType, bool_
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.promotion import promote
 from lavax.tracer import bind, dtype_of, lift
-from lavax.tracer.tracing.convert import fitting_constant
+from lavax.tracer.tracing.convert import fitting_constant, python_kinds
 from lavax.tracer.tracing.known_float import KnownFloat
 from lavax.tracer.values.abstract import Abstract, abstract
 from lavax.tracer.values.array import Array
@@ -49,8 +50,6 @@ def splat(value: Scalar, dtype: DType) -> Splat:
     return Splat(value, abstract(TensorType((), dtype)))
 
 
-_WEAK_INTEGER, _WEAK_FLOAT = abstract(TensorType((), int32), weak=True), abstract(TensorType((), float32), weak=True)
-_WEAK_COMPLEX = abstract(TensorType((), complex64), weak=True)
 Operand: TypeAlias = Value | Splat
 
 
@@ -66,11 +65,11 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
     if isinstance(x, bool):
         return splat(x, bool_)
     if isinstance(x, int):
-        return Splat(x, _WEAK_INTEGER)
+        return Splat(x, python_kinds()[int])
     if isinstance(x, float):
-        return (x.value if isinstance(x, KnownFloat) else None) or Splat(x, _WEAK_FLOAT)
+        return (x.value if isinstance(x, KnownFloat) else None) or Splat(x, python_kinds()[float])
     if isinstance(x, complex):
-        return Splat(x, _WEAK_COMPLEX)
+        return Splat(x, python_kinds()[complex])
     if isinstance(x, (list, tuple)) and holds_values(x):
         return join_along_new_axis("array", x, 0)
     try:
@@ -122,6 +121,11 @@ def cast(value: Value, dtype: DType) -> Value:
     if value.type.dtype == dtype:
         return value
     return bind("cast", value, type=value.type.with_dtype(dtype))
+
+
+def as_positions(value: Value) -> Value:
+    """Positions or counts that were found in int32, in the dtype of Python's integers."""
+    return cast(value, default_integer())
 
 
 def holds_values(x: Any) -> bool:

@@ -6,7 +6,8 @@ from functools import lru_cache, reduce
 from typing import Protocol
 
 from lavax.base import config
-from lavax.ir.types import DTYPES, DType, bfloat16, complex_of, float16, float32, float64, int32, uint32
+from lavax.ir.default_dtypes import default_float, default_integer, default_unsigned
+from lavax.ir.types import DTYPES, DType, bfloat16, complex_of, float16, float32, float64, int32, uint32, uint64
 from lavax.tracer.values.abstract import Abstract
 
 
@@ -51,11 +52,21 @@ PROMOTION: dict[tuple[DType, DType], DType] = {
 
 
 def join(first: DType, second: DType) -> DType:
-    """The common dtype of two strong dtypes. Without 64 bits enabled, narrower integers have no 64-bit result."""
+    """The common dtype of two strong dtypes. Without 64 bits enabled, narrower integers have no 64-bit result.
+
+    With them, uint64 and a signed integer, of which no integer dtype holds both, give float64.
+    """
     found = PROMOTION[first, second]
+    if no_integer_holds(first, second):
+        return float64
     if not found.is_integer or found.bits < 64 or 64 in (first.bits, second.bits) or config.keeps_64_bits():
         return found
     return int32
+
+
+def no_integer_holds(first: DType, second: DType) -> bool:
+    """Whether the dtypes are uint64 and a signed integer, where 64 bits are enabled."""
+    return uint64 in (first, second) and "int" in (first.kind, second.kind) and config.keeps_64_bits()
 
 
 def promote(operands: Iterable[Promotable]) -> tuple[DType, bool]:
@@ -74,11 +85,13 @@ def _promoted(dtypes: tuple[tuple[DType, bool], ...], keeps_64_bits: bool) -> tu
     strong = [dtype for dtype, is_weak in dtypes if not is_weak]
     weak = [dtype for dtype, is_weak in dtypes if is_weak]
     if not weak:
-        return reduce(join, strong), False
+        return _of_strong(strong)
     yielding = reduce(join, weak)
     if not strong:
         return yielding, True
-    dtype = reduce(join, strong)
+    dtype, is_weak = _of_strong(strong)
+    if is_weak:
+        return join(dtype, yielding), True
     if dtype.is_float and yielding.is_complex:
         return complex_of(dtype), False
     if KIND_ORDER[yielding.kind] > KIND_ORDER[dtype.kind]:
@@ -86,9 +99,17 @@ def _promoted(dtypes: tuple[tuple[DType, bool], ...], keeps_64_bits: bool) -> tu
     return dtype, False
 
 
+def _of_strong(dtypes: list[DType]) -> tuple[DType, bool]:
+    """The common dtype of strong ones, and whether it is weak: a float that integers alone have made is."""
+    found = reduce(join, dtypes)
+    return found, found.is_float and all(dtype.is_integer for dtype in dtypes)
+
+
 def floating(dtype: DType) -> DType:
-    """The dtype in which functions of real or complex numbers compute `dtype`."""
-    return dtype if dtype.is_inexact else float32
+    """The dtype in which functions of real or complex numbers compute `dtype`: 32-bit integers in float32, as JAX."""
+    if dtype.is_inexact:
+        return dtype
+    return default_float() if dtype.bits == 64 else float32
 
 
 def accumulating(dtype: DType) -> DType:
@@ -96,6 +117,14 @@ def accumulating(dtype: DType) -> DType:
     if dtype.is_inexact or dtype.bits >= 32:
         return dtype
     return uint32 if dtype.kind == "uint" else int32
+
+
+def summed(dtype: DType) -> DType:
+    """The dtype of sums of `dtype` that are given none: integers have the bits of the default ones at least."""
+    if dtype.is_inexact:
+        return dtype
+    least = default_unsigned() if dtype.kind == "uint" else default_integer()
+    return least if dtype.bits < least.bits else dtype
 
 
 def averaging(dtype: DType) -> DType:

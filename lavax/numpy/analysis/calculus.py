@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from lavax.ir.types import bool_
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import as_floating, as_python_float
 from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
@@ -142,7 +142,7 @@ def unwrap(
     p: ArrayLike, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi
 ) -> Value:
     """`p` with jumps between neighbours along `axis` greater than `discont` (half the period) corrected by periods."""
-    value = as_floating(p)
+    value = as_python_float(p)
     along = normal_axis("unwrap", axis, value.type)
     if value.shape[along] < 2:
         return own(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from lavax.ir.default_dtypes import default_integer
 from lavax.ir.types import TensorType, float64, int32
 from lavax.numpy._core.application import as_floating, real_numbers
 from lavax.numpy._core.broadcasting import common_dtype
@@ -50,8 +51,8 @@ def bincount(
         found = length_of("bincount", most, None, "give the length= of the result")
         length = max(found, whole_number("minlength", minlength))
     (length,) = checked_shape("bincount", length)
-    held = int32 if weights is None else as_floating(weights).type.dtype
-    updates = constant(1, places.type) if weights is None else as_floating(weights)
+    held = default_integer() if weights is None else as_floating(weights).type.dtype
+    updates = constant(1, places.type.with_dtype(held)) if weights is None else as_floating(weights)
     if updates.shape != places.shape:
         raise shape_error(f"bincount: weights {updates.type} for {value.type}")
     empty = constant(held.number(0), TensorType((length,), held))
@@ -117,7 +118,7 @@ def _counts(columns: Sequence[Value], edges: Sequence[Value], weights: Value | N
     for column, edge in zip(columns, edges, strict=True):
         place = subtract(searchsorted(edge, column, "right"), 1)
         places.append(where(equal(column, edge[-1]), edge.size - 2, place))
-    updates = constant(1, places[0].type) if weights is None else weights
+    updates = constant(1, places[0].type.with_dtype(default_integer())) if weights is None else weights
     kind = TensorType(shape, updates.type.dtype)
     empty = constant(kind.dtype.number(0), kind)
     return bind("scatter_add", empty, updates, *places, axes=tuple(_numbers(len(shape))))

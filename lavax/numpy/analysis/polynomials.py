@@ -95,7 +95,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     The first coefficient of `v` must not be 0. The remainder has as many coefficients as `u`, the first of them 0;
     with `trim_leading_zeros` they are dropped: outside `compile` only.
     """
-    dividend, divisor = common_dtype([as_floating(_coefficients("polydiv", p)) for p in (u, v)])
+    dividend, divisor = map(as_floating, common_dtype([_coefficients("polydiv", p) for p in (u, v)]))
     steps = dividend.size - divisor.size + 1
     if steps < 1:
         return zeros(1, dividend.type.dtype), dividend
@@ -210,7 +210,7 @@ def polyfit(
         raise shape_error(f"polyfit: needs a degree from 0 and points along one axis, got {deg} and {places.type}")
     if values.ndim not in (1, 2) or values.shape[0] != places.size:
         raise shape_error(f"polyfit: {values.type} are not the values at {places.type}")
-    limit = places.size * float(np.finfo(np.float32).eps) if rcond is None else rcond
+    limit = places.size * float(np.finfo(places.type.dtype.part.numpy).eps) if rcond is None else rcond
     matrix = vander(places, degree + 1)
     if w is not None:
         matrix, values = _weighed(matrix, values, _fitted(w))

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import math
 
-from lavax.ir.types import TensorType, float32
+from lavax.ir.default_dtypes import default_float
+from lavax.ir.types import TensorType
 from lavax.numpy._core.application import as_floating, real_function
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
@@ -23,31 +24,31 @@ _scaled_i0 = real_function("bessel_i0e", "i0(x) exp(-|x|)", "i0e")
 
 
 def _places(name: str, count: int) -> Value:
-    """From -1 to 1 at equal distances, float32; 0 for one point."""
+    """From -1 to 1 at equal distances; 0 for one point."""
     number = whole_number("the number of points", count)
     if number < 0:
         raise shape_error(f"{name}: {number} is not a number of points")
-    line = iota(TensorType((number,), float32), 0)
+    line = iota(TensorType((number,), default_float()), 0)
     return divide(subtract(multiply(line, 2.0), float(number - 1)), float(max(number - 1, 1)))
 
 
 def bartlett(M: int) -> Value:
-    """A triangle of `M` points with zeros at its ends, float32."""
+    """A triangle of `M` points with zeros at its ends."""
     return subtract(1.0, abs(_places("bartlett", M)))
 
 
 def hanning(M: int) -> Value:
-    """`M` points of 0.5 + 0.5 cos(pi t), t from -1 to 1, float32."""
+    """`M` points of 0.5 + 0.5 cos(pi t), t from -1 to 1."""
     return add(0.5, multiply(0.5, cos(multiply(_places("hanning", M), math.pi))))
 
 
 def hamming(M: int) -> Value:
-    """`M` points of 0.54 + 0.46 cos(pi t), t from -1 to 1, float32."""
+    """`M` points of 0.54 + 0.46 cos(pi t), t from -1 to 1."""
     return add(0.54, multiply(0.46, cos(multiply(_places("hamming", M), math.pi))))
 
 
 def blackman(M: int) -> Value:
-    """`M` points of 0.42 + 0.5 cos(pi t) + 0.08 cos(2 pi t), t from -1 to 1, float32."""
+    """`M` points of 0.42 + 0.5 cos(pi t) + 0.08 cos(2 pi t), t from -1 to 1."""
     # By cos(2 a) = 2 cos(a)^2 - 1 it is a product, without cancellation at the ends.
     wave = cos(multiply(_places("blackman", M), math.pi))
     return multiply(0.16, multiply(add(1.0, wave), add(2.125, wave)))

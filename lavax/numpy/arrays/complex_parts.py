@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from lavax.ir.types import bool_
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import as_python_float
 from lavax.numpy._core.operands import ArrayLike, as_value, own
 from lavax.numpy.arrays.creation import full_like, zeros_like
 from lavax.numpy.elementwise.arithmetic import multiply
@@ -45,7 +45,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Value:
 
     For real numbers 0 where they are positive, π where they are negative.
     """
-    value = as_floating(z)
+    value = as_python_float(z)
     if value.type.dtype.is_complex:
         found = atan2(imag(value), real(value))
         return multiply(found, 180 / math.pi) if deg else found

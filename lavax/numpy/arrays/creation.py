@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.brain_floats import is_narrow
+from lavax.ir.default_dtypes import default_float
 from lavax.ir.location import user_error, warn_user
-from lavax.ir.types import DType, TensorType, float32, int32, uint32
+from lavax.ir.types import DType, TensorType, int32, uint32
 from lavax.numpy._core.application import apply
 from lavax.numpy._core.broadcasting import broadcast_to, fit
 from lavax.numpy._core.devices import copied, require_device
@@ -121,21 +122,21 @@ def _tell_dropped_parts(name: str, given: DType, held: DType, data: ArrayLike) -
 
 def _filled(name: str, shape: Extents, value: Scalar, dtype: Any, device: Any) -> Value:
     require_device(name, device)
-    return full(shape, value, float32 if dtype is None else dtype)
+    return full(shape, value, default_float() if dtype is None else dtype)
 
 
 def zeros(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
-    """An array of `shape` full of 0; float32 if no `dtype` is given."""
+    """An array of `shape` full of 0; of the default float if no `dtype` is given."""
     return _filled("zeros", shape, 0, dtype, device)
 
 
 def ones(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
-    """An array of `shape` full of 1; float32 if no `dtype` is given."""
+    """An array of `shape` full of 1; of the default float if no `dtype` is given."""
     return _filled("ones", shape, 1, dtype, device)
 
 
 def empty(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
-    """An array of `shape` with unspecified elements (zeros); float32 if no `dtype` is given."""
+    """An array of `shape` with unspecified elements (zeros); of the default float if no `dtype` is given."""
     return _filled("empty", shape, 0, dtype, device)
 
 
@@ -196,12 +197,12 @@ def iota(type: TensorType, axis: int) -> Value:
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Value:
-    """Ones on the `k`-th diagonal of an (N, M) matrix, zeros elsewhere; float32 if no `dtype` is given.
+    """Ones on the `k`-th diagonal of an (N, M) matrix, zeros elsewhere; of the default float if no `dtype` is given.
 
     Raises ShapeError for negative extents.
     """
     require_device("eye", device)
-    held = float32 if dtype is None else canonical_dtype(dtype)
+    held = default_float() if dtype is None else canonical_dtype(dtype)
     kind = TensorType(checked_shape("eye", (N, N if M is None else M)), int32)
     row, column = iota(kind, 0), iota(kind, 1)
     k = max(-kind.shape[0], min(whole_number("k", k), kind.shape[1]))  # beyond, there are no diagonals
@@ -209,5 +210,5 @@ def eye(
 
 
 def identity(n: int, dtype: Any = None) -> Value:
-    """The identity matrix of `n` rows; float32 if no `dtype` is given."""
+    """The identity matrix of `n` rows; of the default float if no `dtype` is given."""
     return eye(n, dtype=dtype)

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from lavax.ir.default_dtypes import default_float, default_integer
 from lavax.ir.types import DType, TensorType, bool_, complex_of, float32, float64, int32
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import fit
@@ -37,20 +38,27 @@ def arange(
 ) -> Value:
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 
-    int32 if all arguments are integers, else float32, unless `dtype` is given. The arguments are Python numbers,
+    Integers if all arguments are, else floats, unless `dtype` is given. The arguments are Python numbers,
     because they determine the shape. Raises ShapeError for a step of 0 and for infinitely many numbers, DtypeError for
     anything but numbers and for bool.
     """
     require_device("arange", device)
-    first, end, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
+    given = (0, start, step) if stop is None else (start, stop, step)
+    first, end, by = map(_number, given)
     if not by:
         raise shape_error("arange: the step must not be 0")
-    held = int32 if all(isinstance(number, int) for number in (first, end, by)) else float32
-    if dtype is not None:
-        held = canonical_dtype(dtype)
+    held = _common(given) if dtype is None else canonical_dtype(dtype)
     if held == bool_:
         raise dtype_error("arange counts in numbers, not in bool")
     return _counted(_count(first, end, by), first, by, held)
+
+
+def _common(given: tuple[Any, ...]) -> DType:
+    """The dtype of numbers that are counted from, to and by others: 32 bits if these have them, else the default."""
+    kind = promote([as_operand(number) for number in given])[0]
+    if kind in (int32, float32):
+        return kind
+    return default_float() if kind.is_float else default_integer()
 
 
 def _count(first: RealScalar, end: RealScalar, step: RealScalar) -> int:
@@ -77,7 +85,7 @@ def _number(x: Value | np.ndarray | np.generic | RealScalar) -> RealScalar:
 def _counted(count: int, first: float, step: float, dtype: DType) -> Value:
     """first + i * step; in floats if `dtype` is an integer dtype and one of them is not whole."""
     exact = not dtype.is_integer or (first == int(first) and step == int(step))
-    line = iota(TensorType((count,), dtype if exact else float32), 0)
+    line = iota(TensorType((count,), dtype if exact else default_float()), 0)
     if step != 1:
         line = multiply(line, int(step) if dtype.is_integer and exact else float(step))
     if first != 0:

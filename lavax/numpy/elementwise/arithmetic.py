@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from lavax.ir.types import bool_, int32
-from lavax.numpy._core.application import apply, binary_function, real_numbers
+from lavax.numpy._core.application import apply, as_floating, binary_function, real_numbers
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.values.value import Value
@@ -68,4 +68,4 @@ def square(x: ArrayLike) -> Value:
 def reciprocal(x: ArrayLike) -> Value:
     """1 / x, elementwise, as a float."""
     value = as_value(x)
-    return with_weak(divide(1.0, value), value.weak)
+    return with_weak(divide(1.0, as_floating(value)), value.weak)

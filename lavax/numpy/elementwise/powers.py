@@ -5,11 +5,11 @@ import math
 from collections.abc import Callable
 
 from lavax.ir.types import DType, TensorType, float64, int32
-from lavax.numpy._core.application import as_floating, real_function, together
+from lavax.numpy._core.application import real_function, together
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.errors import dtype_error
-from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, cast, own
-from lavax.numpy._core.promotion import averaging, promote
+from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, as_value, cast, own
+from lavax.numpy._core.promotion import averaging, floating, promote
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply
 from lavax.numpy.elementwise.comparison import equal, greater, isinf, less, logical_or, where
 from lavax.numpy.elementwise.extrema import maximum
@@ -80,8 +80,8 @@ def _repeated_product(base: Value, exponent: int) -> Value:
 
 def float_power(x: ArrayLike, y: ArrayLike) -> Value:
     """x to the power y as a float, elementwise, for integers too."""
-    is_inexact = promote([as_operand(x), as_operand(y)])[0].is_inexact
-    return power(x if is_inexact else as_floating(x), y)
+    dtype = promote([as_operand(x), as_operand(y)])[0]
+    return power(x if dtype.is_inexact else cast(as_value(x), floating(dtype)), y)
 
 
 # By whether numbers have 64 bits, exponents of two: below the first, numbers are multiplied by the second, above the

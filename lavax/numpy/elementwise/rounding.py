@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 
 from lavax.ir.types import bool_, int32
-from lavax.numpy._core.application import apply, together
+from lavax.numpy._core.application import apply, as_python_float, together
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_operand, as_value, cast, own
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.promotion import averaging
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
@@ -82,9 +82,8 @@ def _to_multiples(value: Value, unit: int) -> Value:
 
 def rint(x: ArrayLike) -> Value:
     """The nearest whole number as a float, halves to the even one, elementwise."""
-    if as_operand(x).type.dtype.is_complex:
-        return round(x)
-    return apply("round", x, name="rint", real=True)
+    value = as_python_float(x)
+    return round(value) if value.type.dtype.is_complex else apply("round", value, name="rint")
 
 
 def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Value, Value]:

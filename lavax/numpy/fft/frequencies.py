@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lavax.ir.types import float32
+from lavax.ir.default_dtypes import default_float
 from lavax.numpy._core.axes import normal_axes
 from lavax.numpy._core.devices import require_device
 from lavax.numpy._core.dtypes import canonical_dtype
@@ -27,7 +27,7 @@ def _points(name: str, n: int) -> int:
 
 
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Value:
-    """The frequencies of `fft` of `n` points at the distance `d`: 0, 1, …, −2, −1, each divided by n·d; float32.
+    """The frequencies of `fft` of `n` points at the distance `d`: 0, 1, …, −2, −1, each divided by n·d.
 
     Raises ShapeError for `n` below 1.
     """
@@ -38,7 +38,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) ->
 
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Value:
-    """The frequencies of `rfft` of `n` points at the distance `d`: 0, 1, …, n//2, each divided by n·d; float32.
+    """The frequencies of `rfft` of `n` points at the distance `d`: 0, 1, …, n//2, each divided by n·d.
 
     Raises ShapeError for `n` below 1.
     """
@@ -48,7 +48,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -
 
 
 def _divided(positions: Value, count: int, distance: float, dtype: Any) -> Value:
-    held = float32 if dtype is None else canonical_dtype(dtype)
+    held = default_float() if dtype is None else canonical_dtype(dtype)
     return divide(cast(positions, held), count * real_number("d", distance))
 
 

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lavax.ir.default_dtypes import default_integer
 from lavax.ir.types import int32
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, index_error, shape_error
 from lavax.numpy._core.movement import rows
-from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
+from lavax.numpy._core.operands import ArrayLike, as_positions, as_value, cast, holds_values
 from lavax.numpy._core.shape_arguments import as_shape
 from lavax.numpy.arrays.manipulation import Order
 from lavax.numpy.elementwise.arithmetic import add, multiply
@@ -51,7 +52,7 @@ def ravel_multi_index(
 ) -> Value:
     """The positions in the flattened array of shape `dims` of the elements at `multi_index`, one array per axis.
 
-    They are int32, or of `dtype`. For positions outside: `mode` "raise" raises an IndexError, which requires known
+    They are integers, or of `dtype`. For positions outside: `mode` "raise" raises an IndexError, which requires known
     numbers (ConcretizationError inside `compile`); "wrap" wraps them around, "clip" clamps them to the range.
     """
     shape = as_shape(dims)
@@ -71,7 +72,7 @@ def ravel_multi_index(
         else:
             places = clip(places, 0, extent - 1)
         total = add(total, multiply(places, stride))
-    return total if dtype is None else cast(total, canonical_dtype(dtype))
+    return cast(total, default_integer() if dtype is None else canonical_dtype(dtype))
 
 
 def _require_inside(places: Value, extent: int) -> None:
@@ -95,6 +96,6 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int], order: Order =
     places = _positions("unravel_index", indices)
     held = clip(where(less(places, 0), add(places, count), places), 0, max(count - 1, 0))
     return tuple(
-        remainder(floor_divide(held, max(stride, 1)), max(extent, 1))
+        as_positions(remainder(floor_divide(held, max(stride, 1)), max(extent, 1)))
         for extent, stride in zip(extents, strides, strict=True)
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from lavax.ir.types import TensorType, int32
+from lavax.ir.default_dtypes import default_integer
+from lavax.ir.types import TensorType
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.movement import reshaped
@@ -43,12 +44,12 @@ def meshgrid(
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """The coordinates of a grid of extents `dimensions` along each axis, stacked; int32 if no `dtype` is given.
+    """The coordinates of a grid of extents `dimensions` along each axis, stacked; integers if no `dtype` is given.
 
     `sparse` gives a tuple of arrays that broadcast to the grid. Raises ShapeError for negative extents.
     """
     shape = checked_shape("indices", dimensions)
-    held = int32 if dtype is None else canonical_dtype(dtype)
+    held = default_integer() if dtype is None else canonical_dtype(dtype)
     if sparse:
         lines = (tuple(n if d == axis else 1 for d in range(len(shape))) for axis, n in enumerate(shape))
         return tuple(iota(TensorType(line, held), axis) for axis, line in enumerate(lines))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lavax.ir.types import TensorType, int32
+from lavax.ir.default_dtypes import default_integer
+from lavax.ir.types import TensorType
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -27,12 +28,12 @@ _MOST_ELEMENTS = 2**31 - 1  # of the matrix; its positions are int32
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
-    """The int32 rows and columns of the elements on and below the `k`-th diagonal of an (n, m) matrix."""
+    """The rows and columns of the elements on and below the `k`-th diagonal of an (n, m) matrix."""
     return _in_a_matrix("tril_indices", np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Value, Value]:
-    """The int32 rows and columns of the elements on and above the `k`-th diagonal of an (n, m) matrix."""
+    """The rows and columns of the elements on and above the `k`-th diagonal of an (n, m) matrix."""
     return _in_a_matrix("triu_indices", np.triu_indices, n, k, m)
 
 
@@ -41,7 +42,8 @@ def _in_a_matrix(name: str, chosen: Callable[..., Any], n: int, k: int, m: int |
     if rows * columns > _MOST_ELEMENTS:
         raise shape_error(f"{name}: a matrix of {rows} by {columns} has more than {_MOST_ELEMENTS} elements")
     row, column = chosen(rows, whole_number("k", k), columns)
-    return lift(row.astype(np.int32)), lift(column.astype(np.int32))
+    positions = default_integer()
+    return lift(row, positions), lift(column, positions)
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Value, Value]:
@@ -65,8 +67,8 @@ def _square(name: str, x: ArrayLike) -> tuple[int, int]:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Value, ...]:
-    """The int32 positions of the diagonal of an array of `ndim` axes of extent `n`."""
-    return (iota(TensorType(checked_shape("diag_indices", n), int32), 0),) * whole_number("ndim", ndim)
+    """The positions of the diagonal of an array of `ndim` axes of extent `n`."""
+    return (iota(TensorType(checked_shape("diag_indices", n), default_integer()), 0),) * whole_number("ndim", ndim)
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Value, ...]:
@@ -83,7 +85,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Value, ...]:
 def mask_indices(
     n: int, mask_func: Callable[[Value, int], ArrayLike], k: int = 0, *, size: int | None = None
 ) -> tuple[Value, ...]:
-    """The int32 positions in an (n, n) matrix where `mask_func(ones, k)`, such as `triu`, is not 0; `size` of them.
+    """The positions in an (n, n) matrix where `mask_func(ones, k)`, such as `triu`, is not 0; `size` of them.
 
     `size` is as in `nonzero`.
     """

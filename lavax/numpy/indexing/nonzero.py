@@ -8,7 +8,7 @@ from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import cut, reshaped
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_positions, as_value, cast
 from lavax.numpy._core.shapes_of_data import length_of
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import ravel
@@ -46,7 +46,7 @@ def true_places(name: str, mask: Value, size: int | None, advice: str) -> tuple[
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Scalar | tuple[Scalar, ...] | None = None
 ) -> tuple[Value, ...]:
-    """The int32 positions of the elements that are not zero, in row-major order: one array per axis.
+    """The positions of the elements that are not zero, in row-major order: one array per axis.
 
     `size` is the number of positions returned: the first ones; if there are fewer, `fill_value` (0, or one per axis)
     fills up. It is required inside `compile`, which raises ConcretizationError without it. Raises ShapeError for a
@@ -62,16 +62,16 @@ def nonzero(
         coordinate = bind("remainder", flat, constant(max(extent, 1), flat.type))
         flat = bind("divide", flat, constant(max(extent, 1), flat.type))
         results.append(coordinate if is_one is None else where(is_one, coordinate, fill))
-    return tuple(reversed(results))
+    return tuple(map(as_positions, reversed(results)))
 
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
-    """The int32 positions of the elements of the flattened `a` that are not zero; `size` as in `nonzero`."""
+    """The positions of the elements of the flattened `a` that are not zero; `size` as in `nonzero`."""
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Scalar | None = None) -> Value:
-    """The int32 positions of the elements that are not zero as rows of an array; `size` as in `nonzero`."""
+    """The positions of the elements that are not zero as rows of an array; `size` as in `nonzero`."""
     value = as_value(a)
     if not value.ndim:
         places = nonzero(reshaped(value, (1,)), size=size, fill_value=fill_value)[0]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lavax.ir.default_dtypes import default_integer
 from lavax.ir.types import DType, bool_, int32
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axis
@@ -10,7 +11,7 @@ from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy._core.out_arguments import refuse_out
-from lavax.numpy._core.promotion import accumulating
+from lavax.numpy._core.promotion import accumulating, summed
 from lavax.numpy.arrays.creation import full
 from lavax.numpy.arrays.joining import concatenate
 from lavax.numpy.arrays.manipulation import ravel
@@ -39,8 +40,13 @@ def _numeric(op: str, x: ArrayLike, axis: int | None, dtype: Any) -> Value:
     if axis is None:
         value, axis = ravel(value), 0
     along = normal_axis(op, axis, value.type)
-    held = accumulating(value.type.dtype) if dtype is None else canonical_dtype(dtype)
+    held = _summed(value.type.dtype) if dtype is None else canonical_dtype(dtype)
     return _accumulated_in(held, op, value, along)
+
+
+def _summed(dtype: DType) -> DType:
+    """The dtype of running sums of `dtype` that are given none."""
+    return default_integer() if dtype == bool_ else accumulating(dtype)
 
 
 @one_program("dtype", "op", "axis")
@@ -52,7 +58,7 @@ def _accumulated_in(dtype: DType, op: str, value: Value, axis: int) -> Value:
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Value:
     """The sums of the elements up to each along `axis` (None: of the flattened array), in `dtype`.
 
-    `dtype` None is that of `a`, but 32 bits for narrower integers, and int32 for truth values.
+    `dtype` None is that of `a`, but 32 bits for narrower integers, and that of Python's integers for truth values.
     """
     refuse_out("cumsum", out)
     return _numeric("cumulative_sum", a, axis, dtype)
@@ -61,7 +67,7 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None =
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Value:
     """The products of the elements up to each along `axis` (None: of the flattened array), in `dtype`.
 
-    `dtype` None is that of `a`, but 32 bits for narrower integers, and int32 for truth values.
+    `dtype` None is that of `a`, but 32 bits for narrower integers, and that of Python's integers for truth values.
     """
     refuse_out("cumprod", out)
     return _numeric("cumulative_prod", a, axis, dtype)
@@ -87,7 +93,8 @@ def cumulative_sum(
 
     Raises ShapeError if `axis` is None and `x` does not have exactly one axis.
     """
-    return _standard("cumulative_sum", 0, x, axis, dtype, include_initial)
+    held = summed(as_value(x).type.dtype) if dtype is None else dtype
+    return _standard("cumulative_sum", 0, x, axis, held, include_initial)
 
 
 def cumulative_prod(

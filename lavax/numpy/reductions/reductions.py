@@ -11,9 +11,9 @@ from lavax.numpy._core.broadcasting import common_shape, spread, spread_back
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import real_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
+from lavax.numpy._core.operands import ArrayLike, as_positions, as_value, cast, own
 from lavax.numpy._core.out_arguments import refuse_out
-from lavax.numpy._core.promotion import accumulating, averaging, floating
+from lavax.numpy._core.promotion import accumulating, averaging, floating, summed
 from lavax.numpy.elementwise.arithmetic import add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import where as choice
 from lavax.numpy.elementwise.extrema import maximum, minimum
@@ -42,7 +42,7 @@ def fold(op: str, value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
 def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -> Value:
     value = as_value(x)
     axes = rising_axes(op, axis, value.type)
-    held = accumulating(value.type.dtype) if dtype is None else canonical_dtype(dtype)
+    held = summed(value.type.dtype) if dtype is None else canonical_dtype(dtype)
     within = accumulating(held)
     if within != value.type.dtype:
         return cast(_fold_in(within, op, value, axes, keepdims), held)
@@ -85,8 +85,8 @@ def sum(
 ) -> Value:
     """The sum over `axis` (None: all axes), computed in `dtype`.
 
-    `dtype` None is the dtype of `a`; with `promote_integers` 32 bits for narrower integers, and int32 for truth
-    values. The sum is over the elements where `where` is true, plus `initial`.
+    `dtype` None is the dtype of `a`; with `promote_integers` 32 bits (within `lavax.enable_x64` 64) for narrower
+    integers and truth values. The sum is over the elements where `where` is true, plus `initial`.
     """
     refuse_out("sum", out)
     dtype = _accumulated_dtype(a, dtype, promote_integers)
@@ -225,7 +225,7 @@ def all(
 
 @one_program("axis", "keepdims")
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Value:
-    """The number of elements over `axis` (None: all axes) that are not zero, as int32."""
+    """The number of elements over `axis` (None: all axes) that are not zero."""
     return sum(as_truth(a), axis, keepdims=keepdims)
 
 
@@ -361,11 +361,11 @@ def _position(op: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Value:
     else:
         along = normal_axis(op, axis, value.type)
         result, kept = bind(op, value, axis=along), _kept(value.shape, (along,))
-    return bind("reshape", result, type=result.type.with_shape(kept)) if keepdims else result
+    return as_positions(bind("reshape", result, type=result.type.with_shape(kept)) if keepdims else result)
 
 
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False) -> Value:
-    """The int32 position along `axis` (None: in the flattened array) of the first greatest element or NaN.
+    """The position along `axis` (None: in the flattened array) of the first greatest element or NaN.
 
     Raises ShapeError over no elements, and over more than int32 counts.
     """
@@ -374,7 +374,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False) -> Value:
-    """The int32 position along `axis` (None: in the flattened array) of the first smallest element or NaN.
+    """The position along `axis` (None: in the flattened array) of the first smallest element or NaN.
 
     Raises ShapeError over no elements, and over more than int32 counts.
     """

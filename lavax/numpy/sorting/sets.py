@@ -10,7 +10,7 @@ from lavax.ir.types import TensorType, bool_, int32
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to, common_dtype
 from lavax.numpy._core.movement import cut, reshaped
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_positions, as_value, cast
 from lavax.numpy._core.shapes_of_data import length_of
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.joining import concatenate
@@ -86,7 +86,7 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
         length = length_of("unique", constant(0, TensorType((), int32)), size, _USE_SIZE)
         values = broadcast_to(cast(as_value(fill_value or 0), value.type.dtype), (length, *value.shape[1:]))
         none = constant(0, TensorType((length,), int32))
-        return UniqueAll(values, none, constant(0, TensorType((0,), int32)), none)
+        return UniqueAll(values, *map(as_positions, (none, constant(0, TensorType((0,), int32)), none)))
     if value.ndim == 1:
         order = bind("sort_order", value, axis=0)
     else:
@@ -104,7 +104,7 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
     number = subtract(bind("cumulative_sum", cast(is_new, int32), axis=0), 1)
     inverse = bind("unsort", number, order, axis=0)
     ends = concatenate([cut(starts, 0, 1, starts.size), constant(count, TensorType((1,), int32))])
-    return UniqueAll(values, firsts, inverse, subtract(ends, starts))
+    return UniqueAll(values, *map(as_positions, (firsts, inverse, subtract(ends, starts))))
 
 
 def unique(
@@ -121,7 +121,7 @@ def unique(
 ) -> Any:
     """The distinct elements of `ar` in rising order, whatever `sorted` says; with `axis` the distinct entries along it.
 
-    Then, on request: the int32 positions of their first occurrences, the number of the distinct element for each
+    Then, on request: the positions of their first occurrences, the number of the distinct element for each
     element of `ar`, and the counts. NaNs are one element unless `equal_nan` is false. `size` is the number of elements
     returned: the first ones, then `fill_value` (the smallest). It is required inside `compile`, which raises
     ConcretizationError without it.
@@ -192,7 +192,7 @@ def intersect1d(
     """The distinct elements that are in both arrays, in rising order.
 
     `size` is the number of elements returned: the first ones, then `fill_value` (the smallest). It is required inside
-    `compile`, which raises ConcretizationError without it. With `return_indices` also the int32 positions of their
+    `compile`, which raises ConcretizationError without it. With `return_indices` also the positions of their
     first occurrences in either flattened array; filled up with its length.
     """
     lines = [ravel(value) for value in common_dtype([ar1, ar2])]
@@ -204,7 +204,8 @@ def intersect1d(
     values = _kept(kept, ordered, size, fill_value)
     if not return_indices:
         return values
-    return values, *(compress(kept, order, size=size, fill_value=order.size) for kept, _, order in found)
+    places = (compress(kept, order, size=size, fill_value=order.size) for kept, _, order in found)
+    return values, *map(as_positions, places)
 
 
 def _kept(kept: Value, ordered: Value, size: int | None, fill_value: Scalar | None) -> Value:

@@ -4,13 +4,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from lavax.ir.types import complex64
+from lavax.ir.default_dtypes import default_integer
+from lavax.ir.types import complex_of, int32
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value, cast
-from lavax.numpy._core.promotion import join
+from lavax.numpy._core.operands import ArrayLike, as_positions, as_value, cast
+from lavax.numpy._core.promotion import floating
 from lavax.numpy._core.sequences import parts_of
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.rearranging import flip
@@ -60,7 +61,7 @@ def sort(
 def sort_complex(a: ArrayLike) -> Value:
     """`a` as complex numbers in rising order along its last axis: by real parts, equal ones by imaginary parts."""
     value = as_value(a)
-    return sort(cast(value, join(value.type.dtype, complex64)))
+    return sort(cast(value, complex_of(floating(value.type.dtype).part)))
 
 
 def argsort(
@@ -73,25 +74,25 @@ def argsort(
     stable: bool = True,
     dtype: Any = None,
 ) -> Value:
-    """The positions along `axis` (None: in the flattened array) that put `a` in rising order, NaN last, as int32.
+    """The positions along `axis` (None: in the flattened array) that put `a` in rising order, NaN last.
 
     With `descending` in falling order, NaN first. Equal elements keep their order, whatever `stable` is; `kind` and
     `order` change nothing. `dtype` is another dtype of the positions.
     """
     value, along = _line("argsort", a, axis)
     places = falling_order(value, along) if descending else bind("sort_order", value, axis=along)
-    return places if dtype is None else cast(places, canonical_dtype(dtype))
+    return cast(places, default_integer() if dtype is None else canonical_dtype(dtype))
 
 
 def lexsort(keys: Sequence[ArrayLike] | Value, axis: int = -1) -> Value:
-    """The int32 positions along `axis` that put elements in order by the last key, ties by the one before it, …"""
+    """The positions along `axis` that put elements in order by the last key, ties by the one before it, …"""
     rows = [as_value(key) for key in parts_of("lexsort", keys)]
     along = normal_axis("lexsort", axis, rows[0].type)
     order = bind("sort_order", rows[0], axis=along)
     for key in rows[1:]:
         then = bind("sort_order", take_along_axis(key, order, along, mode="promise_in_bounds"), axis=along)
         order = take_along_axis(order, then, along, mode="promise_in_bounds")
-    return order
+    return as_positions(order)
 
 
 def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
@@ -122,8 +123,8 @@ def partition(a: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> 
 
 
 def argpartition(a: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Value:
-    """The int32 positions that `partition` takes elements from: those of `argsort`."""
+    """The positions that `partition` takes elements from: those of `argsort`."""
     value, along = _line("argpartition", a, axis)
     _check_kth("argpartition", kth, value, along)
-    return argsort(value, along)
+    return argsort(value, along, dtype=int32)
 

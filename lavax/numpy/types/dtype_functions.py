@@ -7,8 +7,9 @@ import numpy as np
 
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error
-from lavax.numpy._core.operands import Operand, as_operand, splat
+from lavax.numpy._core.operands import Operand, Splat, as_operand, splat
 from lavax.numpy._core.promotion import promote
+from lavax.tracer.tracing.convert import python_kinds
 from lavax.tracer.values.value import Value
 
 __all__ = ["can_cast", "isdtype", "promote_types", "result_type"]
@@ -59,11 +60,13 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 def _operand(x: Any) -> Operand:
     if isinstance(x, (Value, np.ndarray, np.generic, bool, int, float, complex, list)):
         return as_operand(x)
+    if isinstance(x, type) and x in (int, float, complex):
+        return Splat(x(0), python_kinds()[x])
     return splat(0, canonical_dtype(x))
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype in which operations on arrays, scalars and dtypes compute; Python scalars yield.
+    """The dtype in which operations on arrays, scalars and dtypes compute; Python's scalars and types yield.
 
     Raises DtypeError if nothing is given.
     """
@@ -73,5 +76,5 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:
-    """The common dtype of two dtypes."""
-    return result_type(canonical_dtype(a), canonical_dtype(b))
+    """The common dtype of two dtypes; Python's types yield."""
+    return result_type(a, b)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.ir.default_dtypes import default_complex, default_float, default_integer
 from lavax.ir.types import DTYPES, bfloat16, float16
 from lavax.numpy._core.devices import require_device
 from lavax.numpy.types.dtype_functions import isdtype
@@ -42,10 +43,10 @@ class NamespaceInfo:
         """The dtypes of numbers without a given dtype."""
         require_device("default_dtypes", device)
         return {
-            "real floating": np.dtype(np.float32),
-            "complex floating": np.dtype(np.complex64),
-            "integral": np.dtype(np.int32),
-            "indexing": np.dtype(np.int32),
+            "real floating": default_float().numpy,
+            "complex floating": default_complex().numpy,
+            "integral": default_integer().numpy,
+            "indexing": default_integer().numpy,
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:

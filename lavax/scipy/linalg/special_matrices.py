@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.ir.default_dtypes import default_complex
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.values.value import Value
@@ -221,7 +222,7 @@ def invpascal(n: int, kind: str | None = None) -> Value:
 
 
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Value:
-    """The matrix [n, n] of the discrete Fourier transform, exp(-2πi·jk/n), complex64 by default.
+    """The matrix [n, n] of the discrete Fourier transform, exp(-2πi·jk/n).
 
     It is divided by the root of n with the `scale` "sqrtn", by n with "n". Raises ValueError for another scale or a
     negative n, DtypeError for a `dtype` that is not complex.
@@ -230,7 +231,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Value:
         raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
     if n < 0:
         raise ValueError(f"dft: n must not be negative, got {n}")
-    held = np.dtype(dtype or np.complex64)
+    held = np.dtype(dtype or default_complex().numpy)
     if held.kind != "c":
         raise dtype_error(f"dft: dtype must be complex64 or complex128, got {held}")
     numbers = np.arange(n)

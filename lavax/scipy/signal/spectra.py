@@ -85,7 +85,7 @@ def line_of(name: str, x: ArrayLike, axis: int) -> tuple[Value, int]:
     """The signal with `axis` last, and which that was."""
     value = as_value(x)
     if not value.type.dtype.is_inexact:
-        value = lnp.astype(value, "float32")
+        value = lnp.astype(value, float)
     if not value.ndim or not value.size:
         raise shape_error(f"scipy.signal.{name} takes signals with elements, got {value.type}")
     place = normal_axis(f"scipy.signal.{name}", axis, value.type)

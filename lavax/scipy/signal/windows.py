@@ -1,7 +1,7 @@
 """Windows that taper a signal, under the names of scipy.signal.windows.
 
-They are constants of a program: computed in float64 from plain numbers, kept as float32. Formulas: F. J. Harris, "On
-the Use of Windows for Harmonic Analysis with the Discrete Fourier Transform" (1978).
+They are constants of a program: computed in float64 from plain numbers, kept in the dtype of Python's floats. Formulas:
+F. J. Harris, "On the Use of Windows for Harmonic Analysis with the Discrete Fourier Transform" (1978).
 """
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 import lavax.numpy as lnp
-from lavax.ir.types import float32
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.tracer.values.value import Value
@@ -152,11 +151,11 @@ def window_points(name: str, count: int, *parameters: Any, sym: bool = True, **n
 
 def _named(name: str, about: str) -> Callable[..., Value]:
     def window(M: int, *parameters: Any, sym: bool = True, **named: Any) -> Value:
-        return lnp.asarray(window_points(name, M, *parameters, sym=sym, **named), dtype=float32)
+        return lnp.asarray(window_points(name, M, *parameters, sym=sym, **named), dtype=float)
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = (
-        f"`M` points of {about}, float32. `sym`: ends alike, for filters; else one period, for spectra.\n\n"
+        f"`M` points of {about}. `sym`: ends alike, for filters; else one period, for spectra.\n\n"
         "    Raises ShapeError for a negative number of points, TypeError for other parameters.\n    "
     )
     return window
@@ -197,9 +196,9 @@ def named_window(window: Window, Nx: int, fftbins: bool = True) -> Points:
 
 
 def get_window(window: Window, Nx: int, fftbins: bool = True) -> Value:
-    """`Nx` points of a window, float32: of a name, of (name, parameters …), or Kaiser's of a number `beta`.
+    """`Nx` points of a window: of a name, of (name, parameters …), or Kaiser's of a number `beta`.
 
     `fftbins`: one period, for spectra; else with ends alike, for filters. Raises ValueError for an unknown window,
     TypeError for parameters that it does not have.
     """
-    return lnp.asarray(named_window(window, Nx, fftbins), dtype=float32)
+    return lnp.asarray(named_window(window, Nx, fftbins), dtype=float)

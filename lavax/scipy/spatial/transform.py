@@ -71,7 +71,7 @@ class Rotation:
         return cls(quaternions.from_angles(seq, [value[..., number] for number in range(len(seq))]))
 
     @classmethod
-    def identity(cls, num: int | None = None, dtype: Any = "float32") -> Rotation:
+    def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
         """The rotation that changes nothing, or `num` of them."""
         shape = (4,) if num is None else (num, 4)
         return cls(lnp.broadcast_to(lnp.asarray([0.0, 0.0, 0.0, 1.0], dtype=dtype), shape))

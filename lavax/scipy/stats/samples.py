@@ -57,7 +57,7 @@ def _ranks(x: Value, method: str) -> Value:
     highest = lnp.searchsorted(ordered, x, side="right")
     del size
     if method == "average":
-        return (lnp.astype(lowest, "float32") + lnp.astype(highest, "float32")) / 2
+        return (lnp.astype(lowest, float) + lnp.astype(highest, float)) / 2
     return lowest if method == "min" else highest
 
 
