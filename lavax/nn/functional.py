@@ -221,13 +221,15 @@ def standardize(
 
 @one_program("num_classes", "dtype", "axis")
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Value:
-    """1 at the position that each integer of `x` names along the new axis `axis`, else 0; float32 by default.
+    """1 at the position that each number of `x` names along the new axis `axis`, else 0; floats by default.
 
-    An integer outside 0 … num_classes - 1 gives zeros. Raises DtypeError for floats.
+    A number outside 0 … num_classes - 1, or with a fraction, gives zeros. Raises DtypeError for truth values and
+    complex numbers.
     """
-    value = as_value(x)
-    if not value.type.dtype.is_integer:
-        raise dtype_error(f"one_hot: the classes must be integers, got {value.type}")
+    given = as_value(x)
+    if not (given.type.dtype.is_integer or given.type.dtype.is_float):
+        raise dtype_error(f"one_hot: the classes must be numbers, got {given.type}")
+    value = cast(given, averaging(given.type.dtype))
     num_classes = whole_number("num_classes", num_classes)
     if num_classes < 0:
         raise shape_error(f"one_hot: {num_classes} is not a number of classes")

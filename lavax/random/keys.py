@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.base.config import keeps_64_bits
 from lavax.base.errors import DtypeError
 from lavax.ir.types import DType, TensorType, uint32
 from lavax.numpy._core.broadcasting import spread
@@ -18,7 +19,7 @@ from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.arrays.joining import stack
 from lavax.numpy.indexing.indexing import index
 from lavax.random.reuse import consume
-from lavax.tracer import bind, lift
+from lavax.tracer import bind, constant, lift
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
@@ -27,16 +28,27 @@ FIRST, SECOND, BOTH = 0, 1, 2  # which word of a block: `threefry`'s attribute
 
 
 def key(seed: int | ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Value:
-    """The key of `seed`, an integer of which the low 32 bits count, or an integer array of rank 0: uint32 [2].
+    """The key of `seed`, an integer or an integer array of rank 0: uint32 [2].
+
+    Of a seed the low 32 bits count, and within `lavax.enable_x64` all 64 bits.
 
     Random bits are those of Threefry 2x32: `impl` or `dtype` is "threefry2x32" or None, or `dtype` that of another key.
     Raises ValueError for another, and for both.
     """
     _require_generator("key", impl, dtype)
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
-        return lift(np.array([0, operator.index(seed) % 2**32], np.uint32))
+        high, low = divmod(operator.index(seed) % 2**_bits_of_seed(seed), 2**32)
+        return lift(np.array([high, low], np.uint32))
     low = word_of("key", seed, "seed")
+    value = as_value(seed)
+    if keeps_64_bits() and value.type.dtype.bits == 64:
+        return stack([cast(bind("shift_right_logical", value, constant(32, value.type)), uint32), low])
     return stack([constant_of(splat(0, uint32), low.type), low])
+
+
+def _bits_of_seed(seed: int | np.integer[Any]) -> int:
+    """How many bits of a known number make its key."""
+    return 64 if keeps_64_bits() and (isinstance(seed, int) or seed.dtype.itemsize == 8) else 32
 
 
 @one_program("num")

@@ -12,6 +12,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_positions, as_value
+from lavax.numpy._core.promotion import floating
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.reductions.cumulative import cumsum
 from lavax.numpy.sorting.sorting import argsort
@@ -19,6 +20,7 @@ from lavax.random.bits import drawn_bits
 from lavax.random.continuous import standard_gumbel, uniform_between
 from lavax.random.discrete import randint
 from lavax.random.keys import as_key, split
+from lavax.random.parameters import at_least_float32
 from lavax.tracer import bind
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -96,14 +98,16 @@ def _places(
         raise shape_error(f"choice: p must have shape ({count},), one probability an entry, got {weights.type}")
     if replace:
         return _by_weight(key, weights, shape)
-    noisy = lnp.add(standard_gumbel("choice", key, (count,), mode=mode), lnp.log(weights))
+    dtype = at_least_float32(floating(weights.type.dtype))
+    noisy = lnp.add(standard_gumbel("choice", key, (count,), dtype, mode), lnp.log(weights))
     return lnp.reshape(argsort(lnp.negative(noisy))[:draws], shape)
 
 
 def _by_weight(key: ArrayLike, weights: Value, shape: tuple[int, ...]) -> Value:
     """The position in the running sum of the weights of a point that is uniform over (0, their sum]."""
     ends = cumsum(as_floating(weights))
-    points = lnp.multiply(ends[-1], lnp.subtract(1.0, uniform_between("choice", key, (math.prod(shape),))))
+    drawn = uniform_between("choice", key, (math.prod(shape),), dtype=at_least_float32(ends.type.dtype))
+    points = lnp.multiply(ends[-1], lnp.subtract(1.0, drawn))
     return lnp.reshape(as_positions(bind("search_sorted", ends, points, right=False)), shape)
 
 

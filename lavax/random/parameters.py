@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lavax.ir.default_dtypes import default_float, default_integer
-from lavax.ir.types import DType, TensorType
+from lavax.ir.types import DType, TensorType, float32, float64
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
@@ -28,6 +28,11 @@ def integer_dtype(name: str, dtype: Any) -> DType:
     if not held.is_integer:
         raise dtype_error(f"{name}: dtype must be an integer dtype, got {held.numpy}")
     return held
+
+
+def at_least_float32(dtype: DType) -> DType:
+    """The dtype in which numbers are drawn that are rounded to `dtype` after a computation."""
+    return dtype if dtype == float64 else float32
 
 
 def drawn_shape(name: str, shape: int | Sequence[int] | None, *parameters: ArrayLike) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from lavax.numpy.arrays.manipulation import expand_dims
 from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.random.continuous import normal, standard_normal
-from lavax.random.parameters import floating_dtype
+from lavax.random.parameters import at_least_float32, floating_dtype
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
@@ -60,7 +60,7 @@ def multivariate_normal(
     else:
         values, vectors = linear_algebra.eigh(spread)
         factor = vectors * expand_dims(sqrt(maximum(values, 0.0)), -2)
-    drawn = standard_normal("multivariate_normal", key, (*extents, centre.shape[-1]))
+    drawn = standard_normal("multivariate_normal", key, (*extents, centre.shape[-1]), at_least_float32(held))
     return cast(lnp.add(centre, lnp.einsum("...ij,...j->...i", factor, drawn)), held)
 
 
@@ -78,7 +78,8 @@ def orthogonal(
     batch = checked_shape("orthogonal", shape)
     rows, columns = checked_shape("orthogonal", (n, n if m is None else m))
     tall = (*batch, max(rows, columns), min(rows, columns))
-    drawn = normal(key, tall, held) if held.is_complex else standard_normal("orthogonal", key, tall)
+    wide = at_least_float32(held)
+    drawn = normal(key, tall, held) if held.is_complex else standard_normal("orthogonal", key, tall, wide)
     factor, triangle = _linear_algebra("orthogonal").qr(drawn)
     signs = lnp.sign(lnp.einsum("...ii->...i", triangle))
     columns_signed = lnp.multiply(factor, lnp.expand_dims(signs, -2))
