@@ -29,14 +29,14 @@ def _as_known(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.kind in "iub" else array.astype(np.float32)
 
 
-def in_few_numbers(array: np.ndarray) -> list[float]:
+def in_few_numbers(array: np.ndarray, digits: int = 7) -> list[float]:
     """The elements, or of larger arrays three sums in which all elements count; of NaNs and infinities, the count."""
     numbers = array.astype(np.float64)
     finite = np.isfinite(numbers)
     if numbers.size <= _WHOLE and finite.all():
-        return [float(f"{number:.7g}") for number in numbers.ravel()]
+        return [float(f"{number:.{digits}g}") for number in numbers.ravel()]
     known = np.where(finite, numbers, 0.0)
-    return [float(f"{np.sum(known * weights_of(known, k)):.7g}") for k in range(3)] + [float(np.sum(~finite))]
+    return [float(f"{np.sum(known * weights_of(known, k)):.{digits}g}") for k in range(3)] + [float(np.sum(~finite))]
 
 
 def size_of(array: np.ndarray) -> float:

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).parent / "programs"
+DOUBLES = Path(__file__).parent / "doubles"  # of programs that are run with 64 bits enabled
 FILES = sorted(path.stem for path in FOLDER.glob("*.py"))
 
 Program = Callable[[], Mapping[str, Any]]
@@ -35,12 +36,12 @@ def _switched(module: str) -> str:
     return "lavax" + module.removeprefix("jax")
 
 
-def programs_in(file: str, library: str) -> dict[str, Program]:
+def programs_in(file: str, library: str, folder: Path = FOLDER) -> dict[str, Program]:
     """The programs of a file, by name, run by `library`: "jax" or "lavax". They are its functions without parameters.
 
     Functions that begin with an underscore, or take arguments, are parts of programs.
     """
-    path = FOLDER / f"{file}.py"
+    path = folder / f"{file}.py"
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     if library == "lavax":
         tree = ast.fix_missing_locations(_Switch().visit(tree))
@@ -57,9 +58,9 @@ def programs_in(file: str, library: str) -> dict[str, Program]:
     }
 
 
-def names_in(file: str) -> list[str]:
+def names_in(file: str, folder: Path = FOLDER) -> list[str]:
     """The names of the programs in a file, without running it."""
-    tree = ast.parse((FOLDER / f"{file}.py").read_text(encoding="utf-8"))
+    tree = ast.parse((folder / f"{file}.py").read_text(encoding="utf-8"))
     return [
         part.name
         for part in tree.body

@@ -161,9 +161,16 @@ def test_classes_outside_are_all_zeros() -> None:
     np.testing.assert_array_equal(np.asarray(nn.one_hot([-1, 3, 1], 3)), [[0, 0, 0], [0, 0, 0], [0, 1, 0]])
 
 
+def test_floats_name_classes() -> None:
+    for dtype in ("float32", "float16", "bfloat16"):
+        given = lnp.asarray([2.0, 0.5, 1.0, -1.0, lnp.nan], dtype)
+        expected = [[0, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
+        np.testing.assert_array_equal(np.asarray(nn.one_hot(given, 3)), expected)
+
+
 def test_what_does_not_fit() -> None:
-    with pytest.raises(DtypeError, match=r"one_hot: the classes must be integers, got f32\[2\]"):
-        nn.one_hot(lnp.ones(2), 3)
+    with pytest.raises(DtypeError, match=r"one_hot: the classes must be numbers, got bool\[2\]"):
+        nn.one_hot(lnp.ones(2, bool), 3)
     with pytest.raises(ShapeError, match="one_hot: -1"):
         nn.one_hot([1], -1)
     with pytest.raises(ShapeError, match="softmax: axis 1 is not an axis"):
