@@ -2,6 +2,8 @@
 
 A distribution has all functions that follow from those that it defines, which are more than JAX has.
 """
+import sys as _sys
+
 from lavax.scipy.stats.continuous import (
     beta,
     cauchy,
@@ -58,3 +60,7 @@ __all__ = [
     "vonmises",
     "wrapcauchy",
 ]
+
+# `import lavax.scipy.stats.norm as norm` finds the distributions, as modules of these names are found in JAX.
+_NO_MODULES = ("gaussian_kde", "mode", "rankdata", "sem")
+_sys.modules.update({f"{__name__}.{name}": globals()[name] for name in __all__ if name not in _NO_MODULES})

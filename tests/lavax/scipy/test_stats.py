@@ -1,6 +1,7 @@
 """Distributions against SciPy, and their gradients against differences in float64 and against JAX."""
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -168,3 +169,13 @@ def test_gradients_agree_with_jax() -> None:
 
     x = np.array([0.2, 0.5, 0.8], "f")
     close(lx.grad(lambda x: loss(lx, x))(x), jax.grad(lambda x: loss(jax, x))(x))
+
+
+def test_distributions_are_imported_as_modules() -> None:
+    import lavax.scipy.stats.norm as norm
+    from lavax.scipy.stats.multivariate_normal import logpdf
+
+    assert norm is stats.norm and logpdf == stats.multivariate_normal.logpdf
+    assert importlib.import_module("lavax.scipy.stats.poisson") is stats.poisson
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("lavax.scipy.stats.rankdata")
