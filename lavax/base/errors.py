@@ -1,4 +1,7 @@
-"""The error classes of lavax. This module imports nothing of lavax."""
+"""The error classes of lavax. This module imports nothing of lavax.
+
+An error is of the class that Python or NumPy has for it, and of the one that JAX raises, where they differ.
+"""
 from __future__ import annotations
 
 
@@ -10,7 +13,7 @@ class ConcretizationError(LavaxError, TypeError):
     """A Python number or NumPy array was required of a traced value whose numbers are not known."""
 
 
-class TracerLeakError(LavaxError, RuntimeError):
+class TracerLeakError(LavaxError, RuntimeError, TypeError):
     """A traced value was used after the trace that made it had ended."""
 
 
@@ -26,7 +29,7 @@ class LinearityError(LavaxError, ValueError):
     """A function that must be linear is not."""
 
 
-class VmapAxisError(LavaxError, ValueError):
+class VmapAxisError(LavaxError, ValueError, TypeError):
     """An axis given to `vmap` does not fit the values, or the mapped axes differ in extent."""
 
 
@@ -50,7 +53,7 @@ class ControlFlowTypeError(LavaxError, TypeError):
     """Branches return different types, or a loop's body does not return the types it takes."""
 
 
-class StaticArgumentError(LavaxError, TypeError):
+class StaticArgumentError(LavaxError, TypeError, ValueError):
     """A static argument of a compiled function cannot be hashed."""
 
 
@@ -58,11 +61,11 @@ class DonatedArrayError(LavaxError, RuntimeError):
     """An array was used after its memory had been donated to a compiled function."""
 
 
-class TreeMismatchError(LavaxError, TypeError):
+class TreeMismatchError(LavaxError, TypeError, ValueError):
     """Two pytrees differ in structure, but must agree."""
 
 
-class ShapeError(LavaxError, ValueError):
+class ShapeError(LavaxError, ValueError, TypeError):
     """Shapes that do not fit the operation."""
 
 

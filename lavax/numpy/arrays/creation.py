@@ -44,6 +44,8 @@ def asarray(
     if order not in (None, "C", "A", "K"):
         raise ValueError(f"asarray: order must be 'C', 'A' or 'K', as elements lie by rows, got {order!r}")
     require_device("asarray", device)
+    if isinstance(a, range):
+        a = list(a)
     if dtype is None:
         return copied("asarray", a, as_value(a), copy)
     held = canonical_dtype(dtype)

@@ -98,6 +98,25 @@ def test_permutations_and_singular_matrices() -> None:
         assert not np.isfinite(exact(lnp.linalg.inv(matrix))).all()
 
 
+@pytest.mark.parametrize("complex_too", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_determinants_of_few_rows_have_gradients_where_they_are_singular(size: int, complex_too: bool) -> None:
+    """The gradient of a determinant is its cofactors, which are finite."""
+    matrix = with_condition((size, size), 3.0)
+    matrix[-1] = 2 * matrix[0] if size > 1 else 0
+    cofactors = np.empty((size, size))
+    for row, column in np.ndindex(size, size):
+        minor = np.delete(np.delete(exact(matrix), row, 0), column, 1)
+        cofactors[row, column] = (-1) ** (row + column) * np.linalg.det(minor)
+    if complex_too:
+        value, gradient = lx.value_and_grad(lnp.linalg.det, holomorphic=True)(matrix * np.complex64(1j))
+        cofactors = cofactors * 1j ** (size - 1)
+    else:
+        value, gradient = lx.value_and_grad(lnp.linalg.det)(matrix)
+    assert abs(complex(value)) < 1e-5
+    np.testing.assert_allclose(np.asarray(gradient), cofactors, atol=1e-5 * np.abs(cofactors).max())
+
+
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6), (2, 5, 4), (40, 20)])
 def test_pinv(shape: tuple[int, ...]) -> None:
     matrix = with_condition(shape, CONDITION)

@@ -92,7 +92,7 @@ def test_eye(rows: int, columns: int | None, k: int, dtype: np.dtype) -> None:
     ("data", "dtype"),
     [(2.5, F32), (3, I32), (True, BOOL), ([1, 2], I32), ([[1.0], [2]], F32), ([], F32), (np.float64(2), F32),
      (np.arange(3), I32), (np.ones((2, 0)), F32), ([True, False], BOOL), ((1, (2)), I32),
-     (memoryview(b"ab"), np.dtype(np.uint8)),
+     (memoryview(b"ab"), np.dtype(np.uint8)), (range(2, 9, 3), I32),
      (np.arange(6).reshape(2, 3).T, I32), (np.array(4.0), F32)],
 )  # fmt: skip
 def test_arrays_of_data(data: Any, dtype: np.dtype) -> None:
