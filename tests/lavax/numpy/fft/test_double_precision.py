@@ -10,6 +10,8 @@ import scipy.fft
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.ir.types import TensorType, complex128
+from lavax.tracer import bind
 
 RANDOM = np.random.default_rng(12)
 
@@ -63,3 +65,23 @@ def test_two_axes_and_batches(function: Callable[..., Any]) -> None:
     wanted = getattr(scipy.fft, function.__name__)(z.astype(np.clongdouble))
     with lx.enable_x64():
         assert _error(lx.vmap(function)(z), wanted) <= 2**-53 * np.log2(60 * 32)
+
+
+@pytest.mark.parametrize("length", [1, 7, 96, 1021, 1 << 20])
+def test_roots_are_those_of_long_doubles(length: int) -> None:
+    """Those beside each eighth of a turn, and some others. The angle is rounded twice, the result once or twice."""
+    eighths = [(part * length // 8 + beside) % length for part in range(8) for beside in (-1, 0, 1, 2)]
+    positions = np.array([*eighths, *RANDOM.integers(0, length, 1000)], np.int32)
+    type = TensorType(positions.shape, complex128)
+    with lx.enable_x64():
+        found = np.asarray(bind("unit_root", lnp.asarray(positions), type=type, length=length))
+    angle = 8 * np.arctan(np.longdouble(1)) * positions / length
+    assert np.abs(found - (np.cos(angle) + 1j * np.sin(angle))).max() <= 2.5 * 2**-53
+
+
+@pytest.mark.parametrize("length", [262, 499, 5 * 131])
+def test_no_kernel_reduces_angles(length: int) -> None:
+    """A driver compiles the reduction of any angle in float64 for half a second, in each kernel."""
+    with lx.enable_x64():
+        text = lx.compile(lnp.fft.fft).lower(lx.ShapeDtype((3, length), "complex128")).as_text("glsl")
+    assert "lx_unit_root" in text and "lx_reduce_angle" not in text
