@@ -147,13 +147,21 @@ def acosh(z: Parts) -> Parts:
 
 
 def atanh(z: Parts) -> Parts:
-    """log1p(4x/((1 − x)² + y²))/4 + i·atan2(2y, (1 − x)(1 + x) − y²)/2, for x ≥ 0; far away 1/z + iπ/2."""
+    """log1p(4x/((1 − x)² + y²))/4 + i·atan2(2y, (1 − x)(1 + x) − y²)/2, for x ≥ 0; far away 1/z + iπ/2.
+
+    Beside the pole at 1, where y² may vanish, the real part is log(2/y)/2, by log1p of 2/(y·2ⁿ).
+    """
     x, y = abs(z.real), abs(z.imaginary)
-    limit = 2.0**27 if x.node.dtype == float64 else 2.0**12
+    precise = x.node.dtype == float64
+    limit = 2.0**27 if precise else 2.0**12
+    close, power = (2.0**-400, 60) if precise else (2.0**-50, 24)
+    is_pole = x.equals(1.0) & (y < close)
     is_large = (x > limit) | (y > limit)
     held, beside = is_large.choose(0.5, x), is_large.choose(0.5, y)
     away = 1.0 - held
-    near = (held * 4.0 / (away * away + beside * beside)).apply("log1p") * 0.25
+    divisor = is_pole.choose(beside * 2.0**power, away * away + beside * beside)
+    near = (held * is_pole.choose(2.0, x.constant(4.0)) / divisor).apply("log1p")
+    near = is_pole.choose((near + power * math.log(2)) * 0.5, near * 0.25)
     angle = (beside * 2.0).apply("atan2", away * (1.0 + held) - beside * beside) * 0.5
     length = absolute(Parts(x, y))
     far = length.is_infinite.choose(0.0, x / length / length)

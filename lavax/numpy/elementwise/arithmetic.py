@@ -1,6 +1,8 @@
 """Arithmetic and absolute values."""
 from __future__ import annotations
 
+import math
+
 from lavax.ir.types import bool_, int32
 from lavax.numpy._core.application import apply, as_floating, binary_function, real_numbers
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
@@ -46,14 +48,26 @@ def fabs(x: ArrayLike) -> Value:
 def sign(x: ArrayLike) -> Value:
     """-1, 0 or 1 by the sign of each element, in the dtype of `x`; NaN stays NaN.
 
-    Of a complex number z/|z|, and 0 at 0.
+    Of a complex number z/|z|, and 0 at 0; with one infinite part that part's sign, with two NaN.
     """
     value = as_value(x)
     if not value.type.dtype.is_complex:
         return apply("sign", value)
-    length = abs(value)
-    is_zero = apply("equal", length, 0.0)
-    unit = divide(value, bind("where", is_zero, constant(1.0, length.type), length))
+    parts = [bind(side, value) for side in ("real", "imag")]
+    sizes = [abs(part) for part in parts]
+    # Of z over its greater part, which nothing overflows or vanishes in; that has the derivative of z/|z|.
+    largest = bind("stop_gradient", bind("maximum", *sizes))
+    infinite = [apply("equal", size, math.inf) for size in sizes]
+    is_zero = apply("equal", largest, 0.0)
+    divisor = bind("where", is_zero, constant(1.0, largest.type), largest)
+    held = [
+        bind("where", one, apply("sign", part), divide(part, divisor))
+        for part, one in zip(parts, infinite, strict=True)
+    ]
+    scaled = bind("complex", *held)
+    length = abs(scaled)
+    unit = divide(scaled, bind("where", is_zero, constant(1.0, length.type), length))
+    unit = bind("where", bind("and", *infinite), constant(complex(math.nan, math.nan), unit.type), unit)
     return with_weak(bind("where", is_zero, value, unit), value.weak)
 
 

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
+import lavax as lx
 import lavax.numpy as lnp
 
 RANDOM = np.random.default_rng(3)
@@ -111,6 +112,36 @@ def test_special_values_and_branch_cuts_are_those_of_c99(name: str) -> None:
     for part in ("real", "imag"):
         same = _same(getattr(got, part), getattr(wanted, part), ~is_open)
         assert same.all(), (SPECIAL[~same], got[~same], wanted[~same])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("exponent", [-1000, -399, -120, -64, -51, -49, -30])
+def test_inverse_tangents_beside_their_poles(dtype: str, exponent: int) -> None:
+    """At 1 ± 2ⁿ·i, whose square vanishes for small n, and not in NumPy."""
+    limits = np.finfo(dtype)
+    if 2.0**exponent < limits.tiny:
+        pytest.skip("the dtype has no such number")
+    z = np.array([complex(one, other * 2.0**exponent) for one in (1, -1) for other in (1, -1)], dtype)
+    with lx.enable_x64(dtype == "complex128"):
+        for name, at in (("arctanh", z), ("arctan", z.imag + 1j * z.real)):
+            wanted = getattr(np, name)(at.astype(np.complex128))
+            got = np.asarray(getattr(lnp, name)(at.astype(dtype)))
+            assert (np.abs(got - wanted) <= 2 * limits.eps * np.abs(wanted)).all(), name
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_signs_of_extreme_numbers(dtype: str) -> None:
+    """Those of NumPy, but NaN beside NaN, as the array API standard wants, and of lengths that overflow."""
+    limits = np.finfo(dtype)
+    parts = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, limits.tiny, -limits.tiny, limits.max / 2, -limits.max / 2]
+    z = np.array([complex(x, y) for x in parts for y in parts], dtype)
+    wanted = np.where(np.isnan(z), complex(np.nan, np.nan), np.sign(z.astype(np.complex128)))
+    with lx.enable_x64(dtype == "complex128"):
+        got = np.asarray(lnp.sign(z))
+        huge = np.asarray(lnp.sign(np.array([complex(limits.max, -limits.max)], dtype)))
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=2 * limits.eps)
+    np.testing.assert_allclose(huge, [(1 - 1j) / np.sqrt(2)], rtol=0, atol=2 * limits.eps)
 
 
 # The array API standard, expm1: NumPy gives NaN for these.
