@@ -52,7 +52,8 @@ def _abs(node: Node, g: Node) -> Node:
     if not x.dtype.is_complex:
         return multiply(g, sign(x))
     length = where(equal(node, zeros(node.type)), splat(1, node.type), node)
-    return divide(multiply(cast(g, x.dtype), build("conjugate", x)), cast(length, x.dtype))
+    real, imaginary = (multiply(g, divide(build(part, x), length)) for part in ("real", "imag"))
+    return build("complex", real, negate(imaginary))
 
 
 def _exp(node: Node, g: Node) -> Node:

@@ -178,3 +178,9 @@ def test_the_origin_has_no_direction() -> None:
 def test_mistakes(call: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_gradients_of_lengths_divide_real_numbers() -> None:
+    """Each part by the length, which takes a third of the division by a complex number."""
+    graph = str(lx.trace(lx.grad(lambda z: lnp.sum(3 * lnp.abs(z) ** 2)))(lx.ShapeDtype((8,), "complex64")))
+    assert "divide(" in graph and not any("divide(" in line and "c64" in line for line in graph.splitlines())
