@@ -25,6 +25,9 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
     "sort_runs": (0,),
     "triangular_solve": (0,),
 }
+# Points of lines across, at least, whose transposition is a kernel of its own: of shorter ones, neighbours in memory
+# that lines beside each other read are still in the cache (docs/performance/transforms.md, Real lines across).
+_LONG_ACROSS = 512
 # Routines whose lanes have neighbours along the last axes of the operands that are read often.
 _OF_NEIGHBOURS = frozenset(("depthwise_conv",))
 
@@ -36,10 +39,12 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
     for position, operand in enumerate(map(as_stored, node.operands)):
         if position in read_often and any(map(_must_be_stored(node.op), fusion.cone([operand])[0])):
             fusion.store(before_repetition(fusion, operand), Reason.ROUTINE)
-        elif _is_long(fusion, node, operand):
-            fusion.store(operand, Reason.ROUTINE)
         else:
-            fusion.settle(operand, node, Reason.ROUTINE)
+            stored = _stored_for_transform(fusion, node, operand)
+            if stored is not None:
+                fusion.store(stored, Reason.ROUTINE)
+            if stored is not operand:
+                fusion.settle(operand, node, Reason.ROUTINE)
     if _join(fusion, node):
         return
     draft = flat_draft("routine", fusion.next_order(node.operands), node.shape)
@@ -50,12 +55,19 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
         fusion.joint_kernels[key] = draft
 
 
-def _is_long(fusion: Fusion, node: Node, operand: Node) -> bool:
-    """Whether it is too much code to compute an operand wherever a step of a Fourier transform reads it."""
+def _stored_for_transform(fusion: Fusion, node: Node, operand: Node) -> Node | None:
+    """What is best stored of an operand that a step of a Fourier transform reads: what would be too much code wherever
+    it reads a number, or long lines that lie across, which it would read number by number. None if nothing is."""
     most = fusion.target.fusion.transformed_cost
     if most is None or not node.op.startswith("fourier_"):
-        return False
-    return sum(map(code_of, fusion.cone([operand])[0])) > most
+        return None
+    if sum(map(code_of, fusion.cone([operand])[0])) > most:
+        return operand
+    turned = operand
+    while turned.op == "reshape" and turned not in fusion.draft_of:
+        (turned,) = turned.operands
+    is_across = turned not in fusion.draft_of and _moves_neighbours(turned)
+    return turned if is_across and turned.shape[-1] >= _LONG_ACROSS else None
 
 
 def _reads_once(fusion: Fusion, node: Node) -> bool:

@@ -211,6 +211,17 @@ def test_steps_compute_what_they_read_if_that_is_little() -> None:
         assert any(map(cost_of, transform.graph.nodes)) == computes
 
 
+@pytest.mark.parametrize(("points", "is_stored"), [(1024, True), (128, False)])
+def test_long_real_lines_across_are_transposed_first(points: int, is_stored: bool) -> None:
+    """A step would read them number by number."""
+    target, type = target_of(CPU_DRIVER, 1 << 34, 1 << 32), lx.ShapeDtype((points, 256), "float32")
+    program = schedule(prepare(lx.trace(lambda x: lnp.fft.rfft(x, axis=0))(type), target), target=target)
+    kernels = [kernel for step in program_steps(program.steps) for kernel in step.kernels]
+    (transform,) = (kernel for kernel in kernels if any(n.op == "fourier_spectrum" for n in kernel.graph.nodes))
+    assert any(node.op == "transpose" for node in transform.graph.nodes) != is_stored
+    assert (kernels[0] is not transform) == is_stored
+
+
 def test_few_numbers_are_not_worth_a_long_shader() -> None:
     assert "dot(" in lx.compile(lnp.fft.fft).lower(lx.ShapeDtype((4, 127), "complex64")).as_text("kernels")
 
