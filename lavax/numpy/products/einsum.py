@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from math import prod
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
@@ -17,6 +16,7 @@ from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.indexing.advanced_indexing import AxisPositions, gathered
+from lavax.numpy.products.contraction_order import Pair, after, cheapest_path
 from lavax.numpy.products.element_types import in_element_type
 from lavax.numpy.products.linear_algebra import contracted
 from lavax.numpy.reductions.reductions import fold
@@ -28,7 +28,6 @@ _LETTERS = ascii_uppercase + ascii_lowercase  # the letters of numbers, in order
 # An ellipsis becomes numbers as labels, counted from the last axis; they differ from all letters.
 Label = str | int
 Labels = tuple[Label, ...]
-Pair = tuple[int, int]
 Optimize = bool | str | Sequence[Any]
 
 
@@ -59,9 +58,10 @@ def einsum(
     Labels are letters. A label that is not in the result is summed over; one that occurs twice in a term takes the
     diagonal; `...` means further axes, which broadcast. Without `->` the result has the labels that occur once, in
     alphabetical order. Labels may also be numbers below 52, in a list after each operand and one for the result, which
-    may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, the cheapest
-    pair first; with `optimize` False from left to right, or by a path from `einsum_path`. `precision` and
-    `preferred_element_type` are as in `matmul`. Raises ShapeError if the labels do not fit the operands, ValueError for
+    may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, in the
+    order of fewest multiplications (of eight and more, the pair first that adds the fewest elements); with `optimize`
+    False from left to right, or by a path from `einsum_path`. `precision` and `preferred_element_type` are as in
+    `matmul`. Raises ShapeError if the labels do not fit the operands, ValueError for
     a path that does not.
     """
     text, values = _in_letters(subscripts, operands)
@@ -90,7 +90,7 @@ def einsum_path(
     path = _chosen_path(text, terms, output, optimize)
     remaining, lines = [term.extents for term in terms], [text]
     for first, second in path:
-        remaining = _after(remaining, (first, second), output)
+        remaining = after(remaining, (first, second), output)
         lines.append(f"({first}, {second}): {prod(remaining[-1].values())} elements")
     steps: list[tuple[int, ...]] = [*path] or [(0,)]
     return ["einsum_path", *steps], "\n".join(lines)
@@ -215,11 +215,7 @@ def _chosen_path(subscripts: str, terms: Sequence[_Term], output: Labels, optimi
         return [(0, 1), *((0, rest) for rest in range(len(terms) - 2, 0, -1))] if len(terms) > 1 else []
     if not isinstance(optimize, (bool, str)):
         return _given_path(subscripts, len(terms), optimize)
-    remaining, path = [term.extents for term in terms], []
-    while len(remaining) > 1:
-        path.append(_cheapest_pair(remaining, output))
-        remaining = _after(remaining, path[-1], output)
-    return path
+    return cheapest_path([term.extents for term in terms], output)
 
 
 def _given_path(subscripts: str, count: int, steps: Sequence[Any]) -> list[Pair]:
@@ -230,24 +226,6 @@ def _given_path(subscripts: str, count: int, steps: Sequence[Any]) -> list[Pair]
     if not fits:
         raise ValueError(f"einsum {subscripts!r}: {list(steps)} is not a path through {count} operands, two at a time")
     return [(min(pair), max(pair)) for pair in pairs]
-
-
-def _after(terms: Sequence[dict[Label, int]], pair: Pair, output: Labels) -> list[dict[Label, int]]:
-    """The labels and extents of the remaining terms after a pair is combined, its product last."""
-    others = [term for place, term in enumerate(terms) if place not in pair]
-    wanted = set(output).union(*others)
-    both = {**terms[pair[0]], **terms[pair[1]]}
-    return [*others, {label: extent for label, extent in both.items() if label in wanted}]
-
-
-def _cheapest_pair(terms: Sequence[dict[Label, int]], output: Labels) -> Pair:
-    """The pair whose product adds the fewest elements; the first of several."""
-
-    def growth(pair: Pair) -> int:
-        size = prod(_after(terms, pair, output)[-1].values())
-        return size - sum(prod(terms[place].values()) for place in pair)
-
-    return min(combinations(range(len(terms)), 2), key=growth)
 
 
 def _summed(term: _Term, wanted: set[Label]) -> _Term:
