@@ -1,9 +1,9 @@
-"""Triangular systems by substitution: one invocation per right side, or one workgroup if there are few of them."""
+"""Triangular systems by substitution: one invocation per right side, or a workgroup or subgroup if they are few."""
 
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
-from lavax.backends.vulkan.glsl.expressions import type_name
+from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -63,13 +63,29 @@ class SubstitutionEmitter:
             self.body.line(f"{self._unknown(row)} = {self._divided('sum', row)};")
         return self.routine.close(count)
 
-    def emit_shared(self, alone: bool) -> Launch:
-        """One workgroup per right side: it eliminates each unknown, once known, from all later rows.
+    def emit_subgroup(self) -> Launch:
+        """One subgroup of a CPU driver per right side, which adds up a row's products with what is known.
 
-        `alone`: the workgroup is one subgroup of a CPU driver.
+        Each unknown is written once: a store is a loop over the lanes, and a shuffle is not.
         """
         local = self.routine.local
-        meet = "subgroupBarrier();" if alone else "memoryBarrierBuffer(); barrier();"
+        count = self._open_sides()
+        with self.body.block("for (int k = 0; k < steps; ++k)"):
+            row = self._row("at", "k")
+            self.body.line(f"{self.real} sum = {literal(0.0, self.routine.node.dtype)};")
+            with self.body.block(f"for (int j = own; j < k; j += {local})"):
+                earlier = self._row("earlier", "j")
+                self.body.line(f"sum += {self._factor(row, earlier)} * {self._unknown(earlier)};")
+            with self.body.block(f"for (int width = {local // 2}; width > 0; width /= 2)"):
+                self.body.line("sum += subgroupShuffleXor(sum, uint(width));")
+            rest = f"({self.routine.read(self.right, self._place(row))} - sum)"
+            self.body.line(f"if (own == 0) {self._unknown(row)} = {self._divided(rest, row)};")
+            self.body.line("subgroupBarrier();")
+        return self.routine.close(count * local, subgroup=True)
+
+    def _open_sides(self) -> int:
+        """Begins a shader with a workgroup for each right side, and returns how many there are."""
+        local = self.routine.local
         sides = (*self.right.shape[:-2], self.right.shape[-1])
         count = TensorType(sides, self.right.dtype).size
         self.routine.open(count * local)
@@ -77,6 +93,12 @@ class SubstitutionEmitter:
         self.batch = tuple(batch)
         self.body.line(f"int own = i % {local};")
         self.routine.integer("steps", self.steps)
+        return count
+
+    def emit_shared(self) -> Launch:
+        """One workgroup per right side: it eliminates each unknown, once known, from all later rows."""
+        local, meet = self.routine.local, "memoryBarrierBuffer(); barrier();"
+        count = self._open_sides()
         with self.body.block(f"for (int k = own; k < steps; k += {local})"):
             row = self._row("at", "k")
             self.body.line(f"{self._unknown(row)} = {self.routine.read(self.right, self._place(row))};")
@@ -92,7 +114,7 @@ class SubstitutionEmitter:
             with self.body.block(f"for (int k = own; k < steps; k += {local})"):
                 row = self._row("at", "k")
                 self.body.line(f"{self._unknown(row)} = {self._divided(self._unknown(row), row)};")
-        return self.routine.close(count * local, subgroup=alone)
+        return self.routine.close(count * local)
 
 
 def emit_triangular_solve(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
@@ -103,4 +125,4 @@ def emit_triangular_solve(kernel: Kernel, profile: DeviceProfile, lifted: bool) 
     if right.type.size // right.shape[-2] >= local:
         return SubstitutionEmitter(open_routine(kernel, profile, lifted)).emit_single()
     shared = SubstitutionEmitter(open_routine(kernel, profile, lifted, local))
-    return shared.emit_shared(is_one_subgroup(profile, local))
+    return shared.emit_subgroup() if is_one_subgroup(profile, local) else shared.emit_shared()
