@@ -73,6 +73,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         fusion=_fusion(profile),
         dispatches=_dispatches(profile),
         loops=_loops(profile),
+        vector=VECTOR if profile.kind == "cpu" else 1,
         largest_allocation=largest_allocation,
     )
 
@@ -149,6 +150,7 @@ def _loops(profile: DeviceProfile) -> Loops:
     return Loops(
         turns=RECORDED_TURNS,
         carried_bytes=0 if on_gpu else WORKGROUP_LOOPS.work // 2,
+        work=WORKGROUP_LOOPS.work,
         write_copies=on_gpu,
         slices=lambda scan: slices_of(scan, profile),
         in_registers=lambda loop, prepare: in_registers(loop, prepare, profile),

@@ -15,6 +15,7 @@ from lavax.passes.numerics.padded_lines import with_padded_lines
 from lavax.passes.numerics.rounding import with_rounded_operands
 from lavax.passes.numerics.signs import by_signs
 from lavax.passes.numerics.widen import widen
+from lavax.passes.prepare.aligned_pads import with_aligned_pads
 from lavax.passes.prepare.decompose.attention import with_read_shapes
 from lavax.passes.prepare.decompose.attention_parts import with_query_parts
 from lavax.passes.prepare.decompose.attention_results import with_rounded_results
@@ -65,6 +66,7 @@ PASSES = (
     Pass("windows", with_windows_in_vectors, "operands of convolutions lie so that windows are loaded as vectors"),
     Pass("movement", _anywhere(with_narrow_movement), "values of 16 bits are moved before they are widened"),
     Pass("lines", with_padded_lines, "large products by matrices read and write lines of whole vectors"),
+    Pass("pads", with_aligned_pads, "what is computed of shifted slices, and padded, is computed at all places"),
     Pass("moments", with_moments_in_parts, "variances of few long columns are found in parts, beside their means"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
     Pass("joins", with_parts_joined_in_products, "products of a vector join the parts of attention that it is made of"),

@@ -302,7 +302,7 @@ def _reach(index: Index) -> int:
     return index.high - index.low + 1
 
 
-def _operations(node: Node, elements: int) -> int:
+def operations_of_node(node: Node, elements: int) -> int:
     """Floating-point operations to compute that many elements of a node."""
     if node.op in ("scan", "while"):
         by_slices = shape_of_lanes(node) is None
@@ -324,7 +324,7 @@ def _elements_needed(kernel: Kernel) -> Mapping[Node, int]:
 @once_a_kernel
 def _operations_of(kernel: Kernel) -> int:
     needed = _elements_needed(kernel)
-    return sum(_operations(node, needed.get(node, 0)) for node in kernel.graph.nodes)
+    return sum(operations_of_node(node, needed.get(node, 0)) for node in kernel.graph.nodes)
 
 
 def cost_of_step(

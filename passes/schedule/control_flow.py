@@ -54,7 +54,7 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
     elif slices := loops.slices(flow.node):
         most = most_turns_of_slices(flow.node)
         _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
-    elif suits_unrolling(flow.node, loops):
+    elif suits_unrolling(flow.node, loops, schedule):
         lower_unrolled(flow, loops.turns, schedule, lowered)
     else:
         _LOWER[flow.node.op](flow, schedule, lowered)

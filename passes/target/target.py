@@ -224,8 +224,10 @@ class Loops:
 
     # So many turns are recorded one after the other, each with buffers of its own: an even number, or 1.
     turns: int = 1
-    # This is done where a turn computes an array of as many bytes that it carries: other turns may be a workgroup's.
+    # This is done where a turn computes an array of as many bytes that it carries, or has a kernel of more operations
+    # and bytes: other turns may be a workgroup's.
     carried_bytes: int = 0
+    work: int = 0
     # Whether kernels also write the copies of what they compute.
     write_copies: bool = False
     # The number of workgroups that run a scan, each for its own rows of what is carried; 0 if it is no such scan.
@@ -248,6 +250,8 @@ class Target:
     fusion: FusionLimits = FusionLimits()
     dispatches: Dispatches = Dispatches()
     loops: Loops = Loops()
+    # So many neighbours are read at once where they begin at a multiple of as many; 1 if that does not matter.
+    vector: int = 1
     # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.
     alignment: int = 256
     # The most bytes of one allocation, a multiple of the alignment. The arena is several allocations if it needs more.

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from math import prod
 
 from lavax.backends.vulkan.emit.scan.lines import FOLDS
+from lavax.backends.vulkan.emit.scatter.lines import SHORT_LINE
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, iterations_of
 from lavax.passes.fuse.register_tables import iterations_of_copies
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.scatter_lines import lines_of
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS, SELECTION
 
 ITERATIONS_OF_MAP = 8
@@ -52,6 +54,14 @@ def _of_factors(node: Node) -> int:
     return int(rows**3 // 8 + rows)
 
 
+def _of_scatter(node: Node) -> int:
+    """A copy of a line, if it is short, and the updates that fall on it."""
+    lines, (_, _, index, *_) = lines_of(node), node.operands
+    copied = prod(node.shape[axis] for axis in lines.along)
+    joined = prod(index.shape[place] for place in lines.serial)
+    return joined + (copied if copied <= SHORT_LINE else 0)
+
+
 def _of_search(node: Node) -> int:
     return int(node.operands[0].shape[-1].bit_length())
 
@@ -59,8 +69,7 @@ def _of_search(node: Node) -> int:
 # Routines whose declarations are the same for all of them, or none.
 _ROUTINES: dict[str, Callable[[Node], int]] = {
     **dict.fromkeys(("cholesky", "lu", "triangular_solve"), _of_factors),
-    # A copy of a line, and all updates.
-    **dict.fromkeys(SCATTERS, lambda node: node.type.size + node.operands[2].type.size),
+    **dict.fromkeys(SCATTERS, _of_scatter),
     **dict.fromkeys(FOLDS, lambda node: node.shape[node.attrs["axis"]]),
     "join_places": lambda node: -(-node.operands[1].shape[-1] // 4),
     # All updates, and a look at each eight of them.

@@ -47,7 +47,7 @@ JOINS: dict[str, Callable[[str, str, DType, Uses], str]] = {
 }
 
 # Longer lines are copied by an earlier launch with an invocation per element.
-_SHORT_LINE = 1 << 7
+SHORT_LINE = 1 << 7
 
 
 class ScatterEmitter:
@@ -62,7 +62,7 @@ class ScatterEmitter:
         self.updated = updated_in_place(kernel)
         self.local = local_invocations(profile)
         self.integer = self.body.parameters.integer
-        self.is_short = prod(self.array.shape[axis] for axis in self.lines.along) <= _SHORT_LINE
+        self.is_short = prod(self.array.shape[axis] for axis in self.lines.along) <= SHORT_LINE
 
     def emit(self) -> Launch:
         shape = self.array.shape

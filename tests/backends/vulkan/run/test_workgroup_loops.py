@@ -227,6 +227,15 @@ def beams(x: Any) -> Any:
     return lx.fori_loop(0, 6, turn, x)
 
 
+def rows_updated(x: Any) -> Any:
+    """A workgroup goes through a line's updates, not the whole array, for each line."""
+
+    def turn(i: Any, c: Any) -> Any:
+        return lx.lax.dynamic_update_slice(c, c[i][None] * 1.01 + x[:1], (i + 1, 0))
+
+    return lx.fori_loop(0, 99, turn, x)
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "neighbours": (lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x), (X,)),
     "sums": (lambda x: lx.fori_loop(0, 12, lambda i, c: lnp.cos(c * 0.3 + lnp.sum(c) * i / 200), x), (X,)),
@@ -296,6 +305,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: lx.while_loop(lambda c: lnp.sum(c * c) < 1e3, lambda c: nested(c) + c * 2 + 1, x),
         (X,),
     ),
+    "rows updated": (rows_updated, (np.ones((100, 64), "f"),)),
 }
 # Eigenvalues, much data and lanes that each end by themselves are not a workgroup's work.
 OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
