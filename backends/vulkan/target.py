@@ -31,6 +31,7 @@ from lavax.backends.vulkan.emit.scan.choose import chunk_of
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
+from lavax.passes.prepare.small_products import is_written_out
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import (
     Attention,
@@ -112,6 +113,7 @@ def _products(profile: DeviceProfile) -> Products:
         windows_as_rows=lambda rows, columns: windows_as_rows(rows, columns, profile),
         step_of_windows=VECTOR if profile.kind == "cpu" else 1,
         vectors_as_sums=profile.kind == "gpu",
+        writes_out=is_written_out if profile.kind == "cpu" else lambda dot: False,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, graph_of, make_node, with_operands
+from lavax.ir.graph import INPUT, Graph, Node, graph_of, make_node, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType, bool_
 from lavax.passes.build.builder import located, pad, set_location, slice_, splat, where
@@ -53,9 +53,10 @@ def with_aligned_pads(graph: Graph, target: Target) -> Graph:
 
 def _computed(node: Node, graph: Graph, target: Target) -> Sequence[Node]:
     """What a pad's operand is computed of, operands first, if that is for nothing else; empty if it is to stay."""
-    if node.op != "pad" or any(node.attrs["interior"]) or min(*node.attrs["low"], *node.attrs["high"]) < 0:
+    if node.op != "pad" or target.vector == 1 or node.type.size < ALIGNED_PADS.elements:
         return ()
-    if node.type.size < ALIGNED_PADS.elements or node.shape[-1] % target.vector or target.vector == 1:
+    widths = (*node.attrs["low"], *node.attrs["high"])
+    if node.shape[-1] % target.vector or any(node.attrs["interior"]) or min(widths) < 0:
         return ()
     found: dict[Node, None] = {}
     waiting, slices, wanted = [node.operands[0]], 0, {node}
@@ -64,9 +65,8 @@ def _computed(node: Node, graph: Graph, target: Target) -> Sequence[Node]:
         if _is_slice(value, node):
             slices += 1
         elif value.op != "constant":
-            if OPERATIONS[value.op].family != "elementwise" or value in graph.outputs:
-                return ()
-            if len(found) == ALIGNED_PADS.operations:
+            is_computed = value.op != INPUT and OPERATIONS[value.op].family == "elementwise"
+            if not is_computed or value in graph.outputs or len(found) == ALIGNED_PADS.operations:
                 return ()
             found[value] = None
             wanted.add(value)

@@ -10,6 +10,7 @@ from lavax.ir.ops.contraction import free_axes
 from lavax.passes.build.builder import broadcast, build, precision_of, reshaped, transposed, zeros
 from lavax.passes.build.contraction_geometry import in_parts, neighbours_of, sizes_of
 from lavax.passes.prepare.reductions import prepare_reduction
+from lavax.passes.prepare.small_products import written_out
 from lavax.passes.simplify.contraction import as_product
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import Target
@@ -39,6 +40,8 @@ def prepare_product(node: Node, target: Target) -> Node:
         product = as_product(exact)
         if product is not None:
             return product
+    if target.products.writes_out(node):
+        return written_out(node)
     sizes = sizes_of(node)
     if target.products.vectors_stay or (sizes.m > 1 and sizes.n > 1):
         return _in_parts_for(node, target)

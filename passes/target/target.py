@@ -67,6 +67,8 @@ class Products:
     windows_as_rows: Callable[[Node, Node], bool] = _not_rows
     # Sums of windows are padded with zeros to multiples of so many products.
     step_of_windows: int = 1
+    # Whether a product of many small matrices is best a map, which writes its sums out.
+    writes_out: Callable[[Node], bool] = _no
     # Whether the product of a large matrix and a vector, too, is best a sum over the matrix's rows.
     vectors_as_sums: bool = False
     # Whether every product with a vector stays a contraction.

@@ -1,15 +1,16 @@
 """The order in which several terms are combined, two at a time."""
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
 
+Label = str | int
 Pair = tuple[int, int]
-Extents = Mapping[Hashable, int]  # of the labels of a term
+Extents = Mapping[Label, int]  # of the labels of a term
 
 # More terms are combined by the smallest growth alone: the orders of n terms are found in 3ⁿ steps.
 _MOST_TERMS = 7
@@ -25,7 +26,7 @@ class _Order:
     halves: tuple[int, ...]
 
 
-def cheapest_path(terms: Sequence[Extents], output: Sequence[Hashable]) -> list[Pair]:
+def cheapest_path(terms: Sequence[Extents], output: Sequence[Label]) -> list[Pair]:
     """The pairs of positions, in the order in which they are combined; a product is appended to the terms that remain.
 
     The pair whose product adds the fewest elements comes first, unless another order takes fewer multiplications.
@@ -44,7 +45,7 @@ def cheapest_path(terms: Sequence[Extents], output: Sequence[Hashable]) -> list[
     return [(min(pair), max(pair)) for pair in path]
 
 
-def after(terms: Sequence[Extents], pair: Pair, output: Sequence[Hashable]) -> list[Extents]:
+def after(terms: Sequence[Extents], pair: Pair, output: Sequence[Label]) -> list[Extents]:
     """The labels and extents of the remaining terms after a pair is combined, its product last."""
     others = [term for place, term in enumerate(terms) if place not in pair]
     wanted = set(output).union(*others)
@@ -52,7 +53,7 @@ def after(terms: Sequence[Extents], pair: Pair, output: Sequence[Hashable]) -> l
     return [*others, {label: extent for label, extent in both.items() if label in wanted}]
 
 
-def _by_growth(terms: Sequence[Extents], output: Sequence[Hashable]) -> list[Pair]:
+def _by_growth(terms: Sequence[Extents], output: Sequence[Label]) -> list[Pair]:
     remaining, path = list(terms), []
     while len(remaining) > 1:
         path.append(_smallest_growth(remaining, output))
@@ -60,7 +61,7 @@ def _by_growth(terms: Sequence[Extents], output: Sequence[Hashable]) -> list[Pai
     return path
 
 
-def _smallest_growth(terms: Sequence[Extents], output: Sequence[Hashable]) -> Pair:
+def _smallest_growth(terms: Sequence[Extents], output: Sequence[Label]) -> Pair:
     """The pair whose product adds the fewest elements; the first of several."""
 
     def growth(pair: Pair) -> int:
@@ -70,7 +71,7 @@ def _smallest_growth(terms: Sequence[Extents], output: Sequence[Hashable]) -> Pa
     return min(combinations(range(len(terms)), 2), key=growth)
 
 
-def _multiplications(terms: Sequence[Extents], output: Sequence[Hashable], path: Sequence[Pair]) -> int:
+def _multiplications(terms: Sequence[Extents], output: Sequence[Label], path: Sequence[Pair]) -> int:
     remaining, total = list(terms), 0
     for first, second in path:
         left, right = remaining[first], remaining[second]
@@ -85,7 +86,7 @@ def _products(left: Extents, right: Extents, result: Extents) -> int:
     return prod(extent for label, extent in both.items() if label in result or (label in left and label in right))
 
 
-def _best_order(terms: Sequence[Extents], output: Sequence[Hashable]) -> Callable[[int], _Order]:
+def _best_order(terms: Sequence[Extents], output: Sequence[Label]) -> Callable[[int], _Order]:
     """The best order of a set of terms, which is given by its bits."""
     everything = (1 << len(terms)) - 1
 
@@ -106,7 +107,7 @@ def _best_order(terms: Sequence[Extents], output: Sequence[Hashable]) -> Callabl
         for part in _parts(held):
             halves = part, held ^ part
             parts = [best(half) for half in halves]
-            own = _products(*map(labels_of, halves), labels_of(held))
+            own = _products(labels_of(halves[0]), labels_of(halves[1]), labels_of(held))
             multiplications = own + sum(half.multiplications for half in parts)
             size = prod(labels_of(held).values()) if held != everything else 0
             orders.append(_Order(multiplications, size + sum(half.elements for half in parts), halves))

@@ -16,7 +16,7 @@ from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.indexing.advanced_indexing import AxisPositions, gathered
-from lavax.numpy.products.contraction_order import Pair, after, cheapest_path
+from lavax.numpy.products.contraction_order import Extents, Label, Pair, after, cheapest_path
 from lavax.numpy.products.element_types import in_element_type
 from lavax.numpy.products.linear_algebra import contracted
 from lavax.numpy.reductions.reductions import fold
@@ -26,7 +26,6 @@ __all__ = ["einsum", "einsum_path"]
 
 _LETTERS = ascii_uppercase + ascii_lowercase  # the letters of numbers, in order
 # An ellipsis becomes numbers as labels, counted from the last axis; they differ from all letters.
-Label = str | int
 Labels = tuple[Label, ...]
 Optimize = bool | str | Sequence[Any]
 
@@ -88,7 +87,8 @@ def einsum_path(
     text, values = _in_letters(subscripts, operands)
     terms, output, _ = _terms(text, values)
     path = _chosen_path(text, terms, output, optimize)
-    remaining, lines = [term.extents for term in terms], [text]
+    remaining: Sequence[Extents] = [term.extents for term in terms]
+    lines = [text]
     for first, second in path:
         remaining = after(remaining, (first, second), output)
         lines.append(f"({first}, {second}): {prod(remaining[-1].values())} elements")

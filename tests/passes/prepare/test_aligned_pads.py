@@ -45,6 +45,8 @@ INTERIORS: dict[str, tuple[Callable[..., Any], bool]] = {
     "of few elements": (lambda x, y: x[:32].at[1:-1, 1:-1].add(around(x[:32])), False),
     "of rows of odd length": (lambda x, y: x[:, 1:].at[1:-1, 1:-1].add(around(x[:, 1:])), False),
     "of one slice": (lambda x, y: lnp.pad(lnp.sin(x[2:, 1:-1]), 1), False),
+    "of an argument": (lambda x, y: lnp.pad(x, 1) + lnp.pad(x[2:] + 1, ((2, 2), (1, 1))), False),
+    "of a slice and an argument": (lambda x, y: lnp.pad(x[4:, 4:] + x[:-4, :-4] + y[:60, :64], 2), True),
     "of a sum": (lambda x, y: lnp.pad(x[2:, 1:-1] + lnp.sum(y), 1), False),
 }
 
