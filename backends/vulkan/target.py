@@ -24,6 +24,7 @@ from lavax.backends.vulkan.emit.fourier.choose import (
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
+from lavax.backends.vulkan.emit.loop.work import has_large_kernel
 from lavax.backends.vulkan.emit.loop.workgroup import WORKGROUP_LOOPS
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row, turned_values
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
@@ -152,7 +153,7 @@ def _loops(profile: DeviceProfile) -> Loops:
     return Loops(
         turns=RECORDED_TURNS,
         carried_bytes=0 if on_gpu else WORKGROUP_LOOPS.work // 2,
-        work=WORKGROUP_LOOPS.work,
+        has_large_kernel=lambda body, scheduled: has_large_kernel(body, scheduled, WORKGROUP_LOOPS.work),
         write_copies=on_gpu,
         slices=lambda scan: slices_of(scan, profile),
         in_registers=lambda loop, prepare: in_registers(loop, prepare, profile),

@@ -9,7 +9,6 @@ one; what the body only counts up is such a counter, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from lavax.base.quick_dataclasses import dataclass
@@ -18,7 +17,6 @@ from lavax.ir.operation import OPERATIONS
 from lavax.passes.kernels.commands import Command, Repeat, View, after_barrier, steps_of
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
-from lavax.passes.reports.counting import cost_of_step, operations_of_node
 from lavax.passes.schedule.embedding import (
     ControlFlow,
     LoweredControlFlow,
@@ -54,33 +52,8 @@ def suits_unrolling(node: Node, loops: Loops, schedule: Scheduler) -> bool:
         return False
     if any(OPERATIONS[inner.op].family == "region" for inner in body.nodes):
         return False
-    return _computed_bytes(node) >= loops.carried_bytes or _has_large_kernel(body, loops.work, schedule)
-
-
-def _has_large_kernel(body: Graph, work: int, schedule: Scheduler) -> bool:
-    """Whether a kernel of the body has more operations and bytes; bodies of little work are not scheduled for this."""
-    if _most_work(body) <= work:
-        return False
-    steps = steps_of(schedule(with_distinct_outputs(body, {}), {}).steps)
-    return any(_work_of(step, number) > work for step in steps for number in range(len(step.kernels)))
-
-
-def _most_work(body: Graph) -> int:
-    """No less than what any kernel does, unless one computes a value several times: of each value all operations, with
-    its bytes and those of what it is computed of."""
-    operations = sum(operations_of_node(node, node.type.size) for node in body.nodes)
-    return operations + sum(value.type.nbytes for node in body.nodes for value in (node, *node.operands))
-
-
-def _work_of(step: KernelStep, number: int) -> int:
-    alone = replace(
-        step,
-        kernels=(step.kernels[number],),
-        reads=(step.reads[number],),
-        writes=(step.writes[number],),
-    )
-    cost = cost_of_step(alone, {})
-    return cost.operations + cost.bytes_moved
+    whole = with_distinct_outputs(body, {})
+    return _computed_bytes(node) >= loops.carried_bytes or loops.has_large_kernel(whole, lambda: schedule(whole, {}))
 
 
 def _computed_bytes(scan: Node) -> int:

@@ -35,6 +35,10 @@ def _not_in_registers(loop: Node, prepare: Callable[[Graph], Graph]) -> None:
     return None
 
 
+def _has_no_large_kernel(body: Graph, scheduled: Callable[[], Any]) -> bool:
+    return False
+
+
 def _not_rows(rows: Node, columns: Node) -> bool:
     return False
 
@@ -226,10 +230,10 @@ class Loops:
 
     # So many turns are recorded one after the other, each with buffers of its own: an even number, or 1.
     turns: int = 1
-    # This is done where a turn computes an array of as many bytes that it carries, or has a kernel of more operations
-    # and bytes: other turns may be a workgroup's.
+    # This is done where a turn computes an array of as many bytes that it carries, or where one of its kernels, in the
+    # program that the function makes of the body, is more work than a workgroup's: other turns may be one.
     carried_bytes: int = 0
-    work: int = 0
+    has_large_kernel: Callable[[Graph, Callable[[], Any]], bool] = _has_no_large_kernel
     # Whether kernels also write the copies of what they compute.
     write_copies: bool = False
     # The number of workgroups that run a scan, each for its own rows of what is carried; 0 if it is no such scan.
