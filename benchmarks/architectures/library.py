@@ -10,7 +10,7 @@ from typing import Any
 CLASSES = 1000
 
 
-def _block(F: Any, w: Any, name: str, x: Any, width: int, heads: int) -> Any:
+def transformer_layer(F: Any, w: Any, name: str, x: Any, width: int, heads: int) -> Any:
     """A layer of a transformer, with norms before attention and the gated part."""
     batch, length = x.shape[:2]
     y = F.layer_norm(x, w(f"{name}_n1_scale", width), w(f"{name}_n1_bias", width))
@@ -30,7 +30,7 @@ def vit(F: Any, w: Any, images: Any, labels: Any, layers: int = 12, width: int =
     x = F.transpose(patches.reshape(patches.shape[0], width, -1), (0, 2, 1))
     x = F.concatenate([w("class", 1, 1, width) + 0 * x[:, :1], x], 1) + w("positions", 1, x.shape[1] + 1, width)
     for layer in range(layers):
-        x = _block(F, w, f"l{layer}", x, width, heads)
+        x = transformer_layer(F, w, f"l{layer}", x, width, heads)
     x = F.layer_norm(x[:, 0], w("last_scale", width), w("last_bias", width))
     return F.cross_entropy(F.linear(x, w("head", CLASSES, width)), labels)
 
@@ -40,12 +40,12 @@ def bert(F: Any, w: Any, ids: Any, labels: Any, layers: int = 12, width: int = 7
     x = F.embedding(ids, w("words", words, width)) + w("positions", 1, ids.shape[1], width)
     x = F.layer_norm(x, w("first_scale", width), w("first_bias", width))
     for layer in range(layers):
-        x = _block(F, w, f"l{layer}", x, width, width // 64)
+        x = transformer_layer(F, w, f"l{layer}", x, width, width // 64)
     logits = F.linear(x, w("words", words, width), w("words_bias", words))
     return F.cross_entropy(logits.reshape(-1, words), labels.reshape(-1))
 
 
-def _normed(F: Any, w: Any, name: str, x: Any, channels: int, size: int, stride: int = 1, groups: int = 1) -> Any:
+def normed_conv(F: Any, w: Any, name: str, x: Any, channels: int, size: int, stride: int = 1, groups: int = 1) -> Any:
     weight = w(name, channels, x.shape[1] // groups, size, size)
     x = F.conv2d(x, weight, None, stride=stride, padding=size // 2, groups=groups)
     return F.batch_norm(x, w(f"{name}_n_scale", channels), w(f"{name}_n_bias", channels))
@@ -57,16 +57,16 @@ _STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3
 
 def mobilenet(F: Any, w: Any, images: Any, labels: Any) -> Any:
     """MobileNet v2."""
-    x, number = F.relu6(_normed(F, w, "stem", images, 32, 3, 2)), 0
+    x, number = F.relu6(normed_conv(F, w, "stem", images, 32, 3, 2)), 0
     for wider, channels, blocks, stride in _STAGES:
         for block in range(blocks):
             before, inner, name = x, x.shape[1] * wider, f"b{number}"
             if wider > 1:
-                x = F.relu6(_normed(F, w, f"{name}_in", x, inner, 1))
-            x = F.relu6(_normed(F, w, f"{name}_each", x, inner, 3, stride if block == 0 else 1, inner))
-            x = _normed(F, w, f"{name}_out", x, channels, 1)
+                x = F.relu6(normed_conv(F, w, f"{name}_in", x, inner, 1))
+            x = F.relu6(normed_conv(F, w, f"{name}_each", x, inner, 3, stride if block == 0 else 1, inner))
+            x = normed_conv(F, w, f"{name}_out", x, channels, 1)
             x, number = x + before if block else x, number + 1
-    x = F.relu6(_normed(F, w, "last", x, 1280, 1))
+    x = F.relu6(normed_conv(F, w, "last", x, 1280, 1))
     return F.cross_entropy(F.linear(F.mean(x, (2, 3)), w("head", CLASSES, 1280)), labels)
 
 
@@ -137,8 +137,8 @@ def segmentation(F: Any, w: Any, images: Any, labels: Any, width: int = 32) -> A
     """A U-Net with batch norms, pools and transposed convolutions."""
 
     def twice(name: str, x: Any, channels: int) -> Any:
-        x = F.relu(_normed(F, w, f"{name}_1", x, channels, 3))
-        return F.relu(_normed(F, w, f"{name}_2", x, channels, 3))
+        x = F.relu(normed_conv(F, w, f"{name}_1", x, channels, 3))
+        return F.relu(normed_conv(F, w, f"{name}_2", x, channels, 3))
 
     x, kept = images, []
     for level in range(4):

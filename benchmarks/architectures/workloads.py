@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 import lavax as lx
-from benchmarks.architectures import in_lavax, library
+from benchmarks.architectures import in_lavax
+from benchmarks.architectures.sizes import ARCHITECTURES, Draw, Loss
 from benchmarks.models.measurement import CALLS
 from benchmarks.models.report import QUICK_CALLS, of_model
-from benchmarks.models.workload import Arrays, ModelWorkload, normal, tokens
-
-Loss = Callable[..., Any]
-Draw = Callable[[np.random.Generator], Arrays]
+from benchmarks.models.workload import ModelWorkload
 
 
 def workload(name: str, loss: Loss, draw: Draw) -> ModelWorkload:
@@ -73,46 +71,6 @@ def _drawn(name: str, shape: tuple[int, ...], key: Any) -> Any:
     if name.endswith("_bias"):
         return lx.numpy.zeros(shape)
     return lx.random.normal(key, shape) / math.sqrt(math.prod(shape[1:]))
-
-
-def _images(batch: int, size: int, labels: tuple[int, ...]) -> Draw:
-    return lambda generator: (normal(generator, batch, 3, size, size), tokens(generator, *labels))
-
-
-def _texts(words: int, *shape: int) -> Draw:
-    return lambda generator: (tokens(generator, words, *shape), tokens(generator, words, *shape))
-
-
-def _graphs(nodes: int, edges: int) -> Draw:
-    return lambda generator: (
-        normal(generator, nodes, 128),
-        tokens(generator, nodes, edges),
-        tokens(generator, nodes, edges),
-        tokens(generator, 40, nodes),
-    )
-
-
-def _clicks(rows: int) -> Draw:
-    return lambda generator: (
-        normal(generator, rows, 13),
-        tokens(generator, 20000, rows, 16),
-        (generator.random(rows) > 0.5).astype(np.float32),
-    )
-
-
-ARCHITECTURES: tuple[tuple[str, Loss, Draw], ...] = (
-    ("vit", library.vit, _images(8, 224, (1000, 8))),
-    ("bert", library.bert, _texts(30522, 8, 128)),
-    ("mobilenet", library.mobilenet, _images(16, 224, (1000, 16))),
-    ("convnext", library.convnext, _images(8, 224, (1000, 8))),
-    ("lstm", library.lstm, _texts(10000, 128, 32)),
-    ("dcgan", library.dcgan, lambda generator: (normal(generator, 64, 100, 1, 1), normal(generator, 64, 3, 64, 64))),
-    ("graph-network", library.graph_network, _graphs(20_000, 200_000)),
-    ("segmentation", library.segmentation, _images(4, 256, (2, 4, 256, 256))),
-    ("wavenet", library.wavenet, lambda generator: (normal(generator, 4, 1, 8192), normal(generator, 4, 1, 8192))),
-    ("video", library.video, lambda generator: (normal(generator, 2, 3, 16, 64, 64), tokens(generator, 400, 2))),
-    ("recommendation", library.recommendation, _clicks(2048)),
-)
 
 
 def report(only: Sequence[str] | None, quick: bool, show: Callable[[str], Any]) -> None:

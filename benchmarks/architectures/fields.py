@@ -1,0 +1,47 @@
+"""Fields as functions of coordinates: SIREN by its Laplacian, and NeRF with rays through it."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def siren(F: Any, w: Any, points: Any, target: Any, width: int = 256, layers: int = 4, first: float = 30.0) -> Any:
+    """Sines of products; the loss is of second derivatives, so that weights get third ones."""
+    dimensions = points.shape[1]
+
+    def field(x: Any) -> Any:
+        x = F.sin(first * F.linear(x, w("in", width, dimensions), w("in_bias", width)))
+        for layer in range(layers - 1):
+            x = F.sin(F.linear(x, w(f"l{layer}", width, width), w(f"l{layer}_bias", width)))
+        return F.linear(x, w("out", 1, width))[:, 0]
+
+    def slope(axis: int) -> Any:
+        return lambda x: F.gradient(field, x)[:, axis]
+
+    laplacian = sum(F.gradient(slope(axis), points)[:, axis] for axis in range(dimensions))
+    return F.mean((laplacian / first**2 - target) ** 2)
+
+
+def _waves(F: Any, x: Any, octaves: int) -> Any:
+    """Sines and cosines of the coordinates in the last axis, of doubling frequency."""
+    scaled = [x * (math.pi * 2.0**octave) for octave in range(octaves)]
+    return F.concatenate([x, *map(F.sin, scaled), *map(F.cos, scaled)], -1)
+
+
+def nerf(F: Any, w: Any, starts: Any, directions: Any, colours: Any, samples: int = 64, width: int = 256) -> Any:
+    """Rays [r,3], each with samples of a network of eight layers; what is behind others counts less."""
+    depth = 2 + 4 * F.wide(F.arange(samples, starts)) / samples
+    places = starts[:, None] + directions[:, None] * depth[:, None]
+    given = F.cast_as(_waves(F, places, 10), starts)
+    x = given
+    for layer in range(8):
+        x = F.concatenate([x, given], -1) if layer == 5 else x
+        x = F.relu(F.linear(x, w(f"l{layer}", width, x.shape[-1]), w(f"l{layer}_bias", width)))
+    density = F.relu(F.linear(x, w("density", 1, width), w("density_bias", 1)))[..., 0] * (4 / samples)
+    x = F.linear(x, w("feature", width, width), w("feature_bias", width))
+    seen = _waves(F, directions, 4)[:, None] + F.zeros((1, samples, 1), x)
+    x = F.relu(F.linear(F.concatenate([x, seen], -1), w("view", width // 2, width + 27), w("view_bias", width // 2)))
+    colour = F.sigmoid(F.linear(x, w("colour", 3, width // 2), w("colour_bias", 3)))
+    before = F.exp(density - F.cumsum(density, 1))
+    found = F.sum((before * (1 - F.exp(-density)))[..., None] * colour, 1)
+    return F.mean((found - colours) ** 2)
