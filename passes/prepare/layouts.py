@@ -30,21 +30,27 @@ _REPEATED = 8
 def with_layouts_of_convolutions(graph: Graph, target: Target) -> Graph:
     """The graph in which transpositions of convolutions come after what can be computed before them.
 
-    If that transposes no fewer bytes, because little of what follows is indifferent to the order, the graph stays.
     Groups of channels are moved for devices that stage operands, if convolutions round theirs: sums over groups in this
-    order take longer, and products of rounded windows that are loaded as vectors gain more than that.
+    order take longer, and products of rounded windows that are loaded as vectors gain more than that. If that
+    transposes no fewer bytes, as where convolutions have groups, only what has no groups is moved; and if that does
+    not, because little of what follows is indifferent to the order, the graph stays.
     """
     convolutions = [node for node in graph.nodes if node.op == "conv"]
     if not convolutions and not any(node.op == "depthwise_conv" for node in graph.nodes):
         return graph
-    moves_groups = target.products.stages_operands and all(map(rounds_operands, convolutions))
+    rounds = target.products.stages_operands and all(map(rounds_operands, convolutions))
+    moved = (_moved(graph, moves_groups) for moves_groups in ((True, False) if rounds else (False,)))
+    least = _transposed_bytes(graph)
+    return next((found for found in moved if _transposed_bytes(found) < least), graph)
+
+
+def _moved(graph: Graph, moves_groups: bool) -> Graph:
     layouts = _Layouts(graph, moves_groups)
     with located():
         for node in graph.nodes:
             set_location(node.location)
             layouts.take(node)
-    found = graph_of(graph.inputs, [layouts.plain(output) for output in graph.outputs])
-    return found if _transposed_bytes(found) < _transposed_bytes(graph) else graph
+    return graph_of(graph.inputs, [layouts.plain(output) for output in graph.outputs])
 
 
 def _transposed_bytes(graph: Graph) -> int:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import prod
 from textwrap import dedent
 from typing import Any
 
@@ -268,3 +269,21 @@ def test_sequences_of_one_batch_are_moved() -> None:
     assert any(node.op == "transpose" and node.type.size >= 30 * 6 for node in graph.nodes)
     moved = check_values(graph)
     assert not any(node.op == "transpose" and node.type.size >= 15 * 8 for node in moved.nodes)
+
+
+def test_where_groups_of_convolutions_cost_more_the_rest_is_moved() -> None:
+    """Reshapes of grouped convolutions stay, and sums of what other convolutions write do not."""
+
+    @lx.matmul_precision("bfloat16", backward="bfloat16")
+    def loss(x: Any, first: Any, each: Any, last: Any, scale: Any, shift: Any) -> Any:
+        for _ in range(4):
+            y = nn.relu(batch_norm(conv(x, first), scale[:6], shift[:6]))
+            y = lax.conv_general_dilated(y, each, (1, 1), "SAME", feature_group_count=3)
+            y = nn.relu(batch_norm(y, scale[:6], shift[:6]))
+            x = nn.relu(x + batch_norm(conv(y, last), scale, shift))
+        return lnp.sum(lnp.sin(x))
+
+    shapes = (2, 24, 10, 12), (6, 24, 1, 1), (6, 2, 3, 3), (24, 6, 1, 1), (24,), (24,)
+    graph = optimized(lx.grad(loss, argnums=(1, 2, 3)), *shapes)
+    moved = check_values(graph)
+    assert sum(map(prod, transposed_activations(moved))) < 0.9 * sum(map(prod, transposed_activations(graph)))
