@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
@@ -43,7 +44,7 @@ def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     long = length >= SPLIT_ROWS.long_row if rows <= SPLIT_ROWS.few_rows else length > longest
     part = _part_of_columns(length, rows, target) if columns else None
     if part is not None:
-        return _in_parts(node, length, rows, part)
+        return _columns_in_parts(node, length, part)
     return _in_parts(node, length, rows, SPLIT_ROWS.part) if long and rows else node
 
 
@@ -88,8 +89,22 @@ def _reads_columns(operand: Node, axes: tuple[int, ...]) -> bool:
     What is reduced may be read through a transposition: then rows of a weight in memory look like columns, and columns
     like rows. Arrays that are repeated have few elements.
     """
-    last, seen, stack = len(operand.shape) - 1, {operand}, [operand]
-    along = across = 0
+    along, across = _elements_along(operand, axes)
+    return across >= along if along or across else len(operand.shape) - 1 not in axes
+
+
+def _elements_along(operand: Node, axes: tuple[int, ...]) -> tuple[int, int]:
+    """The elements read whose neighbours in memory lie along some axes, and the others."""
+    found = [0, 0]
+    for axis, size in _neighbours_read(operand):
+        found[axis not in axes] += size
+    return found[0], found[1]
+
+
+def _neighbours_read(operand: Node) -> Iterator[tuple[int, int]]:
+    """Of each array that an elementwise value reads, the axis of the value along which neighbours in memory lie, and
+    the elements."""
+    seen, stack = {operand}, [operand]
     while stack:
         node = stack.pop()
         family = OPERATIONS[node.op].family if node.op in OPERATIONS else "movement"
@@ -98,10 +113,19 @@ def _reads_columns(operand: Node, axes: tuple[int, ...]) -> bool:
             seen.update(ahead)
             stack += ahead
         elif family != "source" and node.op != "broadcast":
-            neighbours = node.attrs["axes"].index(last) if node.op == "transpose" else last
-            along += node.type.size * (neighbours in axes)
-            across += node.type.size * (neighbours not in axes)
-    return across >= along if along or across else last not in axes
+            yield _neighbour_axis(node), node.type.size
+
+
+def _neighbour_axis(node: Node) -> int:
+    """The axis of an array along which neighbours in memory lie."""
+    if node.op == "transpose":
+        return int(node.attrs["axes"].index(_neighbour_axis(node.operands[0])))
+    (operand,) = node.operands if node.op == "shear" else (node,)
+    if operand.op == "broadcast":  # windows: the elements of an axis lie along another one
+        axis = operand.attrs["axes"][_neighbour_axis(operand.operands[0])]
+        along = dict(zip(node.attrs["axes"], node.attrs["along"], strict=True))
+        return int(along.get(axis, axis))
+    return len(node.shape) - 1
 
 
 def prepare_position(node: Node) -> Node:
@@ -128,37 +152,46 @@ def prepare_position(node: Node) -> Node:
     return reshaped(build("sum", chosen, axes=(1,)), node.shape)
 
 
+def _columns_in_parts(node: Node, length: int, part: int) -> Node:
+    """Sums of parts of columns, side by side as the columns are, then their sum, itself in parts if they are many."""
+    (operand,) = node.operands
+    axes = node.attrs["axes"]
+    outer = [axis for axis in range(len(operand.shape)) if axis not in axes]
+    sizes = dict.fromkeys(outer, 0)
+    for axis, size in _neighbours_read(operand):
+        if axis in sizes:
+            sizes[axis] += size
+    inner = max(outer, key=lambda axis: (sizes[axis], axis))
+    ahead = [axis for axis in outer if axis < min(inner, axes[0])]
+    behind = [axis for axis in outer if axis not in ahead and axis != inner] + [inner]
+    before, columns = (tuple(operand.shape[axis] for axis in group) for group in (ahead, behind))
+    lead, first = ((prod(before),), 1) if prod(before) > 1 else ((), 0)
+    part = _divisor(length, part)  # it needs no padding, and columns are as well aligned wherever parts begin
+    parts = -(-length // part)
+    moved = reshaped(transposed(operand, (*ahead, *axes, *behind)), (*lead, length, prod(columns)))
+    if parts * part > length:
+        nothing, value = (0,) * moved.type.rank, REDUCTIONS[node.op].identity(node.dtype)
+        high = (*nothing[:first], parts * part - length, 0)
+        moved = build("pad", moved, low=nothing, high=high, interior=nothing, value=value)
+    partial = build(node.op, reshaped(moved, (*lead, parts, part, prod(columns))), axes=(first + 1,))
+    whole = build(node.op, partial, axes=(first,))
+    if parts > SPLIT_ROWS.part:
+        whole = _columns_in_parts(whole, parts, SPLIT_ROWS.part)
+    order = [*ahead, *behind]
+    return transposed(reshaped(whole, (*before, *columns)), [order.index(axis) for axis in outer])
+
+
 def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
     """Sums of parts, then their sum, itself in parts if they are many: chains of additions stay short."""
     (operand,) = node.operands
     axes = node.attrs["axes"]
     outer = tuple(axis for axis in range(len(operand.shape)) if axis not in axes)
-    inner_first = bool(outer) and axes[0] < outer[0]
-    order = (*axes, *outer) if inner_first else (*outer, *axes)
-    moved = transposed(operand, order)
-    if inner_first:  # a divisor needs no padding, and columns are as well aligned wherever parts begin
-        part = _divisor(length, part)
     parts = -(-length // part)
-    shape, padding = (
-        ((length, rows), ((parts * part - length, 0)))
-        if inner_first
-        else ((rows, length), (0, parts * part - length))
-    )
-    padded = build(
-        "pad",
-        reshaped(moved, shape),
-        low=(0, 0),
-        high=padding,
-        interior=(0, 0),
-        value=REDUCTIONS[node.op].identity(node.dtype),
-    )
-    split = (parts, part, rows) if inner_first else (rows, parts, part)
-    partial = build(
-        node.op,
-        reshaped(padded if max(padding) else padded.operands[0], split),
-        axes=(1,) if inner_first else (2,),
-    )
-    whole = build(node.op, partial, axes=(0,) if inner_first else (1,))
+    moved = reshaped(transposed(operand, (*outer, *axes)), (rows, length))
+    if parts * part > length:
+        high, value = (0, parts * part - length), REDUCTIONS[node.op].identity(node.dtype)
+        moved = build("pad", moved, low=(0, 0), high=high, interior=(0, 0), value=value)
+    whole = build(node.op, build(node.op, reshaped(moved, (rows, parts, part)), axes=(2,)), axes=(1,))
     if parts > SPLIT_ROWS.part:
         whole = _in_parts(whole, parts, rows, SPLIT_ROWS.part)
     return reshaped(whole, node.shape)

@@ -83,3 +83,82 @@ def test_rows_of_a_weight_stay_whole_and_its_columns_do_not() -> None:
     assert sum(node.op == "sum" for node in prepared(WEIGHT, GENERIC_GPU).nodes) == 1
     columns = WEIGHT.replace("%2 = multiply(%0, %1)", "%2 = multiply(y, %1)").replace("  %0 = tran", "  %9 = tran")
     assert sum(node.op == "sum" for node in prepared(columns, GENERIC_GPU).nodes) == 2
+
+
+# What a gate of channels gets: sums over the pixels of each image, whose channels are neighbours in memory.
+PIXELS = """
+graph (x: f32[16,56,56,144], y: f32[16,144,56,56]) {
+  %0 = transpose(x) axes=[0,3,1,2] : f32[16,144,56,56]
+  %1 = exp(%0) : f32[16,144,56,56]
+  %2 = sum(%1) axes=[2,3] : f32[16,144]
+  return %2
+}
+"""
+
+
+def test_columns_between_other_axes_are_reduced_side_by_side() -> None:
+    graph = prepared(PIXELS, GENERIC_GPU)
+    assert str(graph).strip() == dedent(
+        """
+        graph (x: f32[16,56,56,144], y: f32[16,144,56,56]) {
+          %0 = transpose(x) axes=[0,3,1,2] : f32[16,144,56,56]
+          %1 = exp(%0) : f32[16,144,56,56]
+          %2 = transpose(%1) axes=[0,2,3,1] : f32[16,56,56,144]
+          %3 = reshape(%2) : f32[16,3136,144]
+          %4 = reshape(%3) : f32[16,14,224,144]
+          %5 = sum(%4) axes=[2] : f32[16,14,144]
+          %6 = sum(%5) axes=[1] : f32[16,144]
+          return %6
+        }
+        """
+    ).strip()
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "axes"),
+    [
+        ((3, 50, 53, 7), (0, 3, 1, 2), (2, 3)),  # 2,650 pixels, of which no part of 256 is a divisor
+        ((4, 61, 6, 50, 5), (0, 2, 4, 1, 3), (3, 4)),
+        ((5, 60, 6, 50, 4), (2, 4, 0, 1, 3), (3, 4)),
+        ((7, 2100, 5), (1, 2, 0), (0,)),
+    ],
+    ids=str,
+)
+def test_columns_in_parts_have_the_values_of_the_whole(
+    shape: tuple[int, ...], order: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    moved = tuple(shape[axis] for axis in order)
+    left = tuple(extent for axis, extent in enumerate(moved) if axis not in axes)
+    text = f"""
+    graph (x: f32[{','.join(map(str, shape))}]) {{
+      %0 = transpose(x) axes=[{','.join(map(str, order))}] : f32[{','.join(map(str, moved))}]
+      %1 = sum(%0) axes=[{','.join(map(str, axes))}] : f32[{','.join(map(str, left))}]
+      return %1
+    }}
+    """
+    graph = prepared(text, GENERIC_GPU)
+    assert sum(node.op == "sum" for node in graph.nodes) == 2
+    x = rng.normal(size=shape)
+    np.testing.assert_allclose(interpret(graph, x)[0], x.transpose(order).sum(axes), rtol=1e-9, atol=1e-9)
+
+
+def test_a_gradient_of_weights_of_one_channel_is_a_sum_of_columns() -> None:
+    """Its windows lie along other axes than the channels, which are neighbours in memory."""
+    graph = parse(
+        dedent("""
+        graph (x: f32[4,32,32,16], g: f32[4,1,32,32]) {
+          %0 = broadcast(x) axes=[0,1,2,3] : f32[4,32,32,16,32,32]
+          %1 = shear(%0) axes=[1,2] along=[4,5] stride=[1,1] dilation=[1,1] : f32[4,1,1,16,32,32]
+          %2 = transpose(%1) axes=[1,2,3,0,4,5] : f32[1,1,16,4,32,32]
+          %3 = reshape(g) : f32[4,32,32]
+          %4 = broadcast(%3) axes=[3,4,5] : f32[1,1,16,4,32,32]
+          %5 = multiply(%2, %4) : f32[1,1,16,4,32,32]
+          %6 = sum(%5) axes=[3,4,5] : f32[1,1,16]
+          return %6
+        }
+        """)
+    )
+    found = prepare(graph, target_of(GENERIC_GPU, 1 << 34, 1 << 32))
+    assert [node.shape for node in found.nodes if node.op == "sum"] == [(16, 16), (16,)]
+    arrays = rng.normal(size=(4, 32, 32, 16)), rng.normal(size=(4, 1, 32, 32))
+    np.testing.assert_allclose(interpret(found, *arrays)[0], interpret(graph, *arrays)[0], rtol=1e-9)
