@@ -1,8 +1,8 @@
 """Loops whose lanes never meet, as one kernel: each invocation runs all turns for its own element.
 
-A loop runs lane by lane if every value that it carries, takes from a sequence or stacks is a scalar or has one shape,
-the lanes, and if what a lane computes needs of those only its own element. Arrays that do not change may be read
-anywhere. Loops and branches inside must run lane by lane too.
+A loop runs lane by lane if every value that it carries or stacks is a scalar or has one shape, the lanes, and if what a
+lane computes needs of those only its own element. Arrays that do not change may be read anywhere, and those of a
+sequence at places that are known beforehand. Loops and branches inside must run lane by lane too.
 
 One dispatch takes a bounded number of turns, since drivers end dispatches that take too long. A longer scan is a
 repetition of that kernel over parts of its sequences; a loop that depends on data asks, after each dispatch, whether it
@@ -76,7 +76,8 @@ def lanes_of(node: Node) -> Shape | None:
     if lanes is None or not _has_bounded_turns(node):
         return None
     own = _own_inputs(node)
-    return lanes if _runs_by_lane(node, lanes, [False] * own, len(node.operands) - own) else None
+    others = len(node.operands) - own
+    return lanes if _runs_by_lane(node, lanes, [False] * own, others, _rows_of(node)) else None
 
 
 def shape_of_lanes(node: Node) -> Shape | None:
@@ -84,7 +85,8 @@ def shape_of_lanes(node: Node) -> Shape | None:
     if node.op not in ("scan", "while") or _nodes_within(node) > LANE_LOOPS.most_nodes:
         return None
     body = node.attrs["body"]
-    shapes = {value.shape for value in (*body.inputs[: _own_inputs(node)], *body.outputs)} - {()}
+    carried = node.attrs["carries"] if node.op == "scan" else _own_inputs(node)
+    shapes = {value.shape for value in (*body.inputs[:carried], *body.outputs)} - {()}
     lanes = shapes.pop() if shapes else ()
     return None if shapes or prod(lanes) == 0 or node.attrs.get("length") == 0 else lanes
 
@@ -93,6 +95,38 @@ def _own_inputs(node: Node) -> int:
     """How many inputs of the body are carried or taken from sequences."""
     attrs = node.attrs
     return int(attrs["carries"] + attrs["sequences"]) if node.op == "scan" else len(attrs["body"].outputs)
+
+
+def _rows_of(node: Node) -> frozenset[Node]:
+    """The inputs of a scan's body that are elements of sequences."""
+    return frozenset(node.attrs["body"].inputs[node.attrs["carries"] : _own_inputs(node)]) if node.op == "scan" else frozenset()
+
+
+def rows_read(node: Node, lanes: Shape) -> list[tuple[Node, Coordinates]]:
+    """What a lane reads in a turn of a scan: inputs of the body that are not carried, at places that all turns have."""
+    body = node.attrs["body"]
+    known = frozenset(body.inputs[node.attrs["carries"] :])
+    variables = frozenset(f"lane{axis}" for axis in range(len(lanes)))
+    found: dict[tuple[Node, Coordinates], None] = {}
+    for read in _reads_of(body.outputs, lanes):
+        if read[0] in known and not any(index.reads_array or index.variables - variables for index in read[1]):
+            found[read] = None
+    return list(found)
+
+
+def _reads_of(roots: Sequence[Node], lanes: Shape) -> Iterator[tuple[Node, Coordinates]]:
+    """All that a lane's elements of some values are computed from, each once."""
+    stack: list[tuple[Node, Coordinates]] = [(root, at_lane(root.shape, lanes)) for root in roots]
+    seen = set()
+    while stack:
+        read = stack.pop()
+        if read in seen:
+            continue
+        seen.add(read)
+        yield read
+        node, at = read
+        if node.op in READS:
+            stack.extend(READS[node.op](node, at))
 
 
 def at_lane(shape: Shape, lanes: Shape) -> Coordinates:
@@ -116,20 +150,26 @@ def _nodes_within(node: Node) -> int:
     )
 
 
-def _runs_by_lane(node: Node, lanes: Shape, own: Sequence[bool], others: int) -> bool:
+def _runs_by_lane(
+    node: Node, lanes: Shape, own: Sequence[bool], others: int, rows: frozenset[Node] = frozenset()
+) -> bool:
     """Whether a loop or branch does; the inputs of its bodies are `own`, of which each lane has its element, then
-    `others`, which may be read anywhere. `own` says of each whether it may be."""
+    `others`, which may be read anywhere. `own` says of each whether it may be; `rows` may be at places that are known.
+    """
     readable = [*own, *[True] * others]
     if node.op == "while":
         asked = node.attrs["condition"]
         if not _computes_by_lane(graph_of(asked.inputs, [own_condition(node, lanes)]), lanes, readable):
             return False
         return _computes_by_lane(node.attrs["body"], lanes, readable)
-    return all(_computes_by_lane(graph, lanes, readable) for graph in bodies_of(node))
+    return all(_computes_by_lane(graph, lanes, readable, rows) for graph in bodies_of(node))
 
 
-def _computes_by_lane(graph: Graph, lanes: Shape, readable: Sequence[bool]) -> bool:
-    """Whether a lane's elements of the outputs need only its elements of the inputs, except of those `readable`."""
+def _computes_by_lane(
+    graph: Graph, lanes: Shape, readable: Sequence[bool], rows: frozenset[Node] = frozenset()
+) -> bool:
+    """Whether a lane's elements of the outputs need only its elements of the inputs, except of those `readable`, and of
+    `rows`, whose places must be known."""
     anywhere = {node for node, is_readable in zip(graph.inputs, readable, strict=True) if is_readable}
     roots = list(graph.outputs)
     for node in graph.nodes:
@@ -139,21 +179,15 @@ def _computes_by_lane(graph: Graph, lanes: Shape, readable: Sequence[bool]) -> b
             roots += [operand for operand in node.operands if operand not in anywhere]
     if any(root.shape not in (lanes, ()) for root in roots):
         return False
-    stack: list[tuple[Node, Coordinates]] = [(root, at_lane(root.shape, lanes)) for root in roots]
-    seen = set()
-    while stack:
-        node, at = stack.pop()
-        if (node, at) in seen or node in anywhere:
+    for node, at in _reads_of(roots, lanes):
+        if node in anywhere or node.op in READS:
             continue
-        seen.add((node, at))
-        if node.op == INPUT or node.op == "item":
-            if node.shape not in (lanes, ()) or flatten(at, node.shape) != flatten(
-                at_lane(node.shape, lanes), node.shape
-            ):
+        if node in rows:
+            if any(index.reads_array for index in at):
                 return False
-        elif node.op in READS:
-            stack.extend(READS[node.op](node, at))
-        else:
+        elif node.op != INPUT and node.op != "item":
+            return False
+        elif node.shape not in (lanes, ()) or flatten(at, node.shape) != flatten(at_lane(node.shape, lanes), node.shape):
             return False
     return True
 

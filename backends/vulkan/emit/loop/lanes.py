@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from lavax.backends.vulkan.glsl.body import Body, GlslValue
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
@@ -12,11 +12,30 @@ from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Graph, Node
 from lavax.passes.build.control_flow import parts_of
-from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, at_lane, most_turns, own_condition
+from lavax.base.quick_dataclasses import dataclass
+from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, at_lane, most_turns, own_condition, rows_read
 from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
+
+
+Row = tuple[Node, Coordinates]
+
+
+@dataclass(frozen=True)
+class ReadAhead:
+    """Turns whose rows are loaded at once: what a turn stores would keep the next one's loads waiting for memory.
+
+    docs/performance/loops_on_gpus.md, "Loops lane by lane".
+    """
+
+    turns: int = 16
+    loads: int = 32  # of all those turns, which are held in registers; and of what no turn changes
+    nodes: int = 256  # of all those turns: drivers compile longer shaders for seconds
+
+
+READ_AHEAD = ReadAhead()
 
 
 def emit_lane_loop_in_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
@@ -73,25 +92,48 @@ class _LaneLoop:
 
     def _scan(self, loop: Node, registers: Sequence[GlslValue], is_outermost: bool = False) -> None:
         """The turns of a scan. Sequences and stacked results are those of the kernel."""
-        body, attrs = self.body, loop.attrs
-        turn, length, carries = body.name(), attrs["length"], attrs["carries"]
-        ends = carries + attrs["sequences"]
-        unchanging = [self._unchanging(operand) for operand in loop.operands[ends:]]
+        body, length = self.body, loop.attrs["length"]
+        turn, carries = body.name(), loop.attrs["carries"]
+        others = loop.operands[carries + loop.attrs["sequences"] :]
+        unchanging = [self._unchanging(operand) for operand in others]
         bound = body.parameters.unknown(length) if is_outermost else str(length)
-        with self._pinned(f"for (int {turn} = 0; {turn} < {bound}; ++{turn})", turn):
-            here = variable(turn, length)
-            here = linear([(here, -1)], length - 1) if attrs["reverse"] else here
-            given = [*registers, *(self._element(x, here) for x in loop.operands[carries:ends]), *unchanging]
-            found = self._graph(attrs["body"], loop.operands, given)
-            for result in self.results if is_outermost else ():
-                position = result.attrs["index"]
-                if position >= carries:
-                    element = attrs["body"].outputs[position]
-                    body.store(result, (here, *self._at(element)), found[position], self.outputs[result])
-            self._assign(registers, found, attrs["body"])
+        read = rows_read(loop, self.lanes) if is_outermost else ()
+        self._read_ahead(loop, read)
+        together = _turns_together(loop, read) if is_outermost else 1
+        with self._pinned(f"for (int {turn} = 0; {turn} < {bound}; {turn} += {together})", turn):
+            first = variable(turn, length - together + 1)
+            places = [linear([(first, 1)], number) for number in range(together)]
+            places = [linear([(here, -1)], length - 1) if loop.attrs["reverse"] else here for here in places]
+            rows = [self._rows(loop, read, here) for here in places]
+            for here, row in zip(places, rows, strict=True):
+                with self._pinned("") if together > 1 else nullcontext():
+                    for (node, at), value in row.items():
+                        body.define(node, at, value)
+                    self._turn(loop, registers, unchanging, here if is_outermost else None)
 
-    def _element(self, sequence: Node, here: Index) -> GlslValue:
-        return self.body.value(sequence, (here, *at_lane(sequence.shape[1:], self.lanes)))
+    def _turn(
+        self, loop: Node, registers: Sequence[GlslValue], unchanging: Sequence[GlslValue | None], here: Index | None
+    ) -> None:
+        """One turn of a scan, whose rows are defined; `here` is its row of the results."""
+        attrs = loop.attrs
+        found = self._graph(attrs["body"], loop.operands, [*registers, *[None] * attrs["sequences"], *unchanging])
+        for result in () if here is None else self.results:
+            position = result.attrs["index"]
+            if position >= attrs["carries"]:
+                element = attrs["body"].outputs[position]
+                self.body.store(result, (here, *self._at(element)), found[position], self.outputs[result])
+        self._assign(registers, found, attrs["body"])
+
+    def _read_ahead(self, loop: Node, read: Iterable[Row]) -> None:
+        """Loads what all turns read of arrays that do not change."""
+        others = _operand_of(loop, loop.attrs["carries"] + loop.attrs["sequences"], None)
+        for node, at in [row for row in read if row[0] in others][: READ_AHEAD.loads]:
+            self.body.define(node, at, self.body.value(others[node], at))
+
+    def _rows(self, loop: Node, read: Iterable[Row], here: Index) -> dict[Row, GlslValue]:
+        """What a turn reads of its elements of the sequences."""
+        taken = _operand_of(loop, loop.attrs["carries"], loop.attrs["carries"] + loop.attrs["sequences"])
+        return {(node, at): self.body.value(taken[node], (here, *at)) for node, at in read if node in taken}
 
     def _while(self, loop: Node, registers: Sequence[GlslValue]) -> None:
         """Turns while the condition holds, but no more than a dispatch takes."""
@@ -139,17 +181,22 @@ class _LaneLoop:
     def _graph(self, graph: Graph, operands: Sequence[Node], given: Sequence[GlslValue | None]) -> list[GlslValue]:
         """The outputs of a body, whose inputs are registers or else the operands' arrays."""
         body = self.body
-        for node, operand, value in zip(graph.inputs, operands, given, strict=True):
-            if operand in body.addresses:
-                body.addresses[node] = body.addresses[operand]
-            if operand in body.unaligned:
-                body.unaligned.add(node)
+        self._share_addresses(graph.inputs, operands)
+        for node, value in zip(graph.inputs, given, strict=True):
             if value is not None:
                 body.define(node, self._at(node), value)
         for node in graph.nodes:
             if node.op in ("scan", "switch"):
                 self._inner(node, graph)
         return [self._value(output) for output in graph.outputs]
+
+    def _share_addresses(self, inputs: Sequence[Node], operands: Sequence[Node]) -> None:
+        """Inputs of a body lie where the operands do."""
+        for node, operand in zip(inputs, operands, strict=True):
+            if operand in self.body.addresses:
+                self.body.addresses[node] = self.body.addresses[operand]
+            if operand in self.body.unaligned:
+                self.body.unaligned.add(node)
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
@@ -163,3 +210,18 @@ class _LaneLoop:
         pairs = [(r, v, node) for r, v, node in zip(registers, found, graph.outputs, strict=False) if r.text != v.text]
         copied = [self._register(node, value) if value.text in names else value for _, value, node in pairs]
         self.body.lines(f"{r.text} = {value.text};" for (r, _, _), value in zip(pairs, copied, strict=True))
+
+
+def _operand_of(loop: Node, first: int, end: int | None) -> dict[Node, Node]:
+    """The operands that some inputs of a loop's body stand for."""
+    return dict(zip(loop.attrs["body"].inputs[first:end], loop.operands[first:end], strict=True))
+
+
+def _turns_together(loop: Node, read: Sequence[Row]) -> int:
+    """The turns that are written out, of which the loop's are a multiple."""
+    taken = _operand_of(loop, loop.attrs["carries"], loop.attrs["carries"] + loop.attrs["sequences"])
+    loads, nodes = sum(node in taken for node, _ in read), loop.attrs["body"].nodes
+    if not loads or any(node.op in ("scan", "switch") for node in nodes):
+        return 1
+    most = min(READ_AHEAD.turns, READ_AHEAD.loads // loads, READ_AHEAD.nodes // max(len(nodes), 1))
+    return max((turns for turns in range(1, most + 1) if loop.attrs["length"] % turns == 0), default=1)

@@ -51,12 +51,29 @@ def loss(x: Any) -> Any:
     return lnp.sum(lnp.arange(6.0) * lx.scan(lambda c, _: (lnp.sin(c) * 1.1, None), x, None, length=12)[0])
 
 
+def decaying(steps: Any, rates: Any, inputs: Any, reverse: bool = False) -> Any:
+    """A state of each channel and number, from rows that have channels, numbers or neither."""
+
+    def turn(state: Any, given: Any) -> Any:
+        step, row, scale = given
+        state = lnp.exp(-step[:, None] * rates) * state + scale * row[::-1]
+        return state, (state, step[0])
+
+    return lx.scan(turn, lnp.zeros_like(rates), (steps, inputs, steps[:, 1]), reverse=reverse)
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "swapped": (lambda a, b: lx.fori_loop(0, 11, lambda i, c: (c[1], c[0] + c[1]), (a, b)), (X, Y)),
     "counted": (lambda x: lx.fori_loop(0, 50, lambda i, s: s * 0.9 + i, x), (GRID,)),
     "sequences": (filtered, (X, ROWS)),
     "reverse": (lambda c, rows: filtered(c, rows, reverse=True), (X, ROWS)),
     "one turn": (filtered, (X, ROWS[:1])),
+    "rows of other shapes": (decaying, (np.abs(ROWS[:, :4]), GRID[:4], ROWS[:, 3:])),
+    "rows of other shapes, backwards": (
+        lambda *given: decaying(*given, reverse=True),
+        (np.abs(ROWS[:20, :4]), GRID[:4], ROWS[:20, 3:]),
+    ),
+    "rows of other lanes": (lambda x, rows: lx.scan(lambda c, r: (c * 0.5 + r[::-1], c), x, rows), (X, ROWS[:16])),
     "gathers": (walk, (TABLE,)),
     "nested": (nested, (X,)),
     "branches": (chosen, (X,)),
@@ -95,6 +112,9 @@ MEETING: dict[str, Callable[[Any], Any]] = {
     "neighbours": lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x),
     "sums": lambda x: lx.fori_loop(0, 12, lambda i, c: c * 0.5 + lnp.sum(c), x),
     "other shapes": lambda x: lx.fori_loop(0, 12, lambda i, c: (c[0] * 0.5, c[1] + 1), (x, lnp.zeros(3))),
+    "rows where an array says": lambda x: lx.scan(
+        lambda c, r: (c * 0.5 + r[(c > 9).astype("int32")], None), x, lnp.outer(lnp.arange(4.0), x)
+    )[0],
 }
 
 
@@ -116,7 +136,7 @@ def test_loops_whose_lanes_never_meet_are_one_kernel(name: str) -> None:
     assert "kind=loop" in agree(function, *arguments)
 
 
-@pytest.mark.parametrize("name", ["sequences", "reverse", "counted", "lanes end apart", "under a branch", "nested"])
+@pytest.mark.parametrize("name", ["sequences", "reverse", "rows of other shapes", "counted", "lanes end apart", "under a branch", "nested"])
 @pytest.mark.parametrize("turns", [1, 4, 5])
 def test_long_loops_are_cut_in_turns(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lavax.passes.schedule.control_flow.most_turns", lambda node, lanes: turns)
@@ -157,3 +177,25 @@ def test_the_turns_of_a_dispatch_are_bounded() -> None:
     most = lane_loops.most_turns(node, (6,))
     assert 23 < most <= lane_loops.MAX_LOOP_ITERATIONS
     assert lane_loops.most_turns(node, (1 << 24,)) < most
+
+
+def _turns_written_out(length: int, rows: int, operations: int = 1) -> int:
+    def turn(carried: Any, given: Any) -> Any:
+        for row in given:
+            for _ in range(operations):
+                carried = lnp.sin(carried * row)
+        return carried, carried
+
+    sequences = tuple(lnp.ones((length, 6)) for _ in range(rows))
+    shader = lx.compile(lambda x, *given: lx.scan(turn, x, given)).lower(X, *sequences).as_text("glsl")
+    (head,) = (line for line in shader.splitlines() if "for (int" in line and "+=" in line)
+    return int(head.partition("+= ")[2].partition(")")[0])
+
+
+@pytest.mark.usefixtures("no_register_loops")
+@pytest.mark.parametrize(
+    ("length", "rows", "operations", "turns"), [(64, 1, 1, 16), (40, 1, 1, 10), (64, 4, 1, 8), (13, 1, 1, 13), (64, 1, 20, 4)]
+)
+def test_rows_of_several_turns_are_loaded_at_once(length: int, rows: int, operations: int, turns: int) -> None:
+    """As many as registers and compilers bear, and divide the turns."""
+    assert _turns_written_out(length, rows, operations) == turns
