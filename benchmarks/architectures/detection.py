@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.architectures.mixers import attended, normed
 from benchmarks.architectures.library import normed_conv
+from benchmarks.architectures.mixers import attended, normed
 
 
 def detr(

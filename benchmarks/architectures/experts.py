@@ -31,7 +31,7 @@ def by_products(
             slots = F.one_hot(F.whole(F.sum(place * wanted, 1)), room)  # of no slot, where there is no room
             mask = mask + shares[:, choice, None, None] * wanted[:, :, None] * slots[:, None]
         sent = F.einsum("tec,td->ecd", F.constant(F.cast_as(mask > 0, x)), x)
-        x = x + F.einsum("tec,ecd->td", mask, _expert(F, w, f"l{layer}", sent, inner))
+        x = x + F.einsum("tec,ecd->td", F.cast_as(mask, x), _expert(F, w, f"l{layer}", sent, inner))
     return F.mean((x - y) ** 2)
 
 

@@ -20,7 +20,7 @@ biased_attention = attention
 mean, sum, max, cumsum, logsumexp = lnp.mean, lnp.sum, lnp.max, lnp.cumsum, nn.logsumexp
 argmin, argsort, clip, roll, tile = lnp.argmin, lnp.argsort, lnp.clip, lnp.roll, lnp.tile
 rfft, irfft, rfft2, complex = lnp.fft.rfft, lnp.fft.irfft, lnp.fft.rfft2, lx.lax.complex
-softmax, one_hot, rms_norm, linear_recurrence = nn.softmax, nn.one_hot, nn.rms_norm, nn.linear_recurrence
+softmax, one_hot, rms_norm = nn.softmax, nn.one_hot, nn.rms_norm
 constant, top_k = lx.stop_gradient, lx.lax.top_k
 
 
@@ -83,6 +83,10 @@ def lstm(x: Any, inputs: Any, hidden: Any, bias: Any) -> Any:
     given = nn.linear(x, inputs, bias)
     start = lnp.zeros((x.shape[1], hidden.shape[1]), x.dtype)
     return lx.scan(turn, (start, start), given)[1]
+
+
+def selective_scan(x: Any, step: Any, rates: Any, b: Any, c: Any) -> Any:
+    return nn.selective_scan(x, step, rates, b, c)[0]
 
 
 def ctc(logits: Any, targets: Any) -> Any:

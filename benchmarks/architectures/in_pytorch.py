@@ -122,14 +122,15 @@ def lstm(x: Any, inputs: Any, hidden: Any, bias: Any) -> Any:
     return torch.lstm(x, (start, start), weights, True, 1, 0.0, True, False, False)[0]
 
 
-def linear_recurrence(a: Any, b: Any) -> Any:
-    """h_t = a_t · h_(t-1) + b_t along axis 1, by doubling the steps that a term has taken."""
+def selective_scan(x: Any, step: Any, rates: Any, b: Any, c: Any) -> Any:
+    """Mamba's, in float32, with an associative scan by doubling the steps that a term has taken."""
+    decay, states = torch.exp(step[..., None] * rates), (step * x)[..., None] * b[:, :, None]
     taken = 1
-    while taken < b.shape[1]:
-        b = torch.cat([b[:, :taken], a[:, taken:] * b[:, :-taken] + b[:, taken:]], 1)
-        a = torch.cat([a[:, :taken], a[:, taken:] * a[:, :-taken]], 1)
+    while taken < states.shape[1]:
+        states = torch.cat([states[:, :taken], decay[:, taken:] * states[:, :-taken] + states[:, taken:]], 1)
+        decay = torch.cat([decay[:, :taken], decay[:, taken:] * decay[:, :-taken]], 1)
         taken *= 2
-    return b
+    return (states * c[:, :, None]).sum(3).to(x.dtype)
 
 
 def ctc(logits: Any, targets: Any) -> Any:

@@ -18,7 +18,9 @@ def buckets(length: int, count: int = 32, furthest: int = 128) -> np.ndarray:
     return (near + half * (distance > 0)).astype(np.int32)
 
 
-def t5(F: Any, w: Any, ids: Any, labels: Any, places: Any, layers: int = 6, width: int = 512, words: int = 32128) -> Any:
+def t5(
+    F: Any, w: Any, ids: Any, labels: Any, places: Any, layers: int = 6, width: int = 512, words: int = 32128
+) -> Any:
     """The encoder of T5 v1.1 small, which predicts every word."""
     heads, inner = width // 64, 2 * width
     x = F.embedding(ids, w("words", words, width))

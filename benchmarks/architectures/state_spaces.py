@@ -18,9 +18,8 @@ def mamba(F: Any, w: Any, x: Any, y: Any, layers: int = 4, states: int = 16) -> 
         b, c = mixed[..., rank : rank + states], mixed[..., rank + states :]
         step = F.linear(mixed[..., :rank], w(f"{name}_step", inner, rank), w(f"{name}_step_bias", inner))
         step = F.softplus(F.wide(step))
-        decay = F.exp(-step[..., None] * F.exp(w(f"{name}_decay", inner, states)))
-        found = F.linear_recurrence(decay, (step * z)[..., None] * b[:, :, None])
-        z = F.cast_as(F.sum(found * c[:, :, None], 3), z) + z * w(f"{name}_skip_scale", inner)
+        rates = -F.exp(F.wide(w(f"{name}_decay", inner, states)))
+        z = F.selective_scan(z, step, rates, b, c) + z * w(f"{name}_skip_scale", inner)
         x = x + F.linear(z * F.silu(gate), w(f"{name}_out", width, inner))
     return F.mean((x - y) ** 2)
 

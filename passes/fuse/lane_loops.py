@@ -99,7 +99,8 @@ def _own_inputs(node: Node) -> int:
 
 def _rows_of(node: Node) -> frozenset[Node]:
     """The inputs of a scan's body that are elements of sequences."""
-    return frozenset(node.attrs["body"].inputs[node.attrs["carries"] : _own_inputs(node)]) if node.op == "scan" else frozenset()
+    first = node.attrs["carries"] if node.op == "scan" else _own_inputs(node)
+    return frozenset(node.attrs["body"].inputs[first : _own_inputs(node)])
 
 
 def rows_read(node: Node, lanes: Shape) -> list[tuple[Node, Coordinates]]:
@@ -107,8 +108,10 @@ def rows_read(node: Node, lanes: Shape) -> list[tuple[Node, Coordinates]]:
     body = node.attrs["body"]
     known = frozenset(body.inputs[node.attrs["carries"] :])
     variables = frozenset(f"lane{axis}" for axis in range(len(lanes)))
+    within = (operand for inner in body.nodes if inner.op in _BODIES for operand in inner.operands)
+    roots = [*body.outputs, *(operand for operand in within if operand.shape in (lanes, ()))]
     found: dict[tuple[Node, Coordinates], None] = {}
-    for read in _reads_of(body.outputs, lanes):
+    for read in _reads_of(roots, lanes):
         if read[0] in known and not any(index.reads_array or index.variables - variables for index in read[1]):
             found[read] = None
     return list(found)
@@ -183,11 +186,11 @@ def _computes_by_lane(
         if node in anywhere or node.op in READS:
             continue
         if node in rows:
-            if any(index.reads_array for index in at):
-                return False
-        elif node.op != INPUT and node.op != "item":
-            return False
-        elif node.shape not in (lanes, ()) or flatten(at, node.shape) != flatten(at_lane(node.shape, lanes), node.shape):
+            is_known = not any(index.reads_array for index in at)
+        else:
+            own = node.op in (INPUT, "item") and node.shape in (lanes, ())
+            is_known = own and flatten(at, node.shape) == flatten(at_lane(node.shape, lanes), node.shape)
+        if not is_known:
             return False
     return True
 

@@ -1,7 +1,8 @@
 """Slices, padding, concatenation and reversal."""
 from __future__ import annotations
 
-from itertools import accumulate
+from collections.abc import Hashable
+from itertools import accumulate, groupby
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.cumulative import CUMULATIVE
@@ -12,6 +13,10 @@ from lavax.passes.simplify.rewriting import RewriteRule
 
 # Without a limit, a value that a loop extends part by part would be written out at every length.
 _SHORT_CONCATENATION = 32
+# Long in code, and lanes of a kernel that are in different parts wait for the functions of all parts.
+_FUNCTIONS = frozenset(
+    ("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "logistic", "erf", "erfc")
+)
 
 
 def iota_of_one(node: Node) -> Node | None:
@@ -173,6 +178,30 @@ def _concatenate_neighbours(node: Node) -> Node | None:
     return None if len(parts) == len(node.operands) else concatenate(parts, axis)
 
 
+def _concatenate_functions(node: Node) -> Node | None:
+    """Equal functions of adjacent parts -> the function of the parts together: a kernel then has it once.
+
+    Not of others: cheap operations are as well computed in each part, where more can follow them.
+    """
+    axis, parts = node.attrs["axis"], []
+    for _, run in groupby(node.operands, key=_function_of):
+        alike = list(run)
+        if len(alike) > 1 and _function_of(alike[0]) is not alike[0]:
+            together = concatenate([part.operands[0] for part in alike], axis)
+            alike = [build(alike[0].op, together, **alike[0].attrs)]
+        parts += alike
+    if len(parts) == 1:
+        return parts[0]
+    return None if len(parts) == len(node.operands) else concatenate(parts, axis)
+
+
+def _function_of(part: Node) -> Hashable:
+    """What parts of one function have in common; the part itself if it is no such function."""
+    if part.op not in _FUNCTIONS:
+        return part
+    return part.op, repr(part.attrs), part.dtype, part.operands[0].dtype
+
+
 def _joined(left: Node, right: Node, axis: int) -> Node | None:
     if left.op != right.op:
         return None
@@ -246,6 +275,6 @@ RULES: dict[str, tuple[RewriteRule, ...]] = {
         _before_transpose,
     ),
     "pad": (_pad_of_nothing, _pad_in_form, _pad_twice, _before_transpose),
-    "concatenate": (_concatenate_parts, _concatenate_neighbours),
+    "concatenate": (_concatenate_parts, _concatenate_neighbours, _concatenate_functions),
     "flip": (_flip_in_form, folding.movement, _flip_twice, _flip_of_broadcast, _flip_of_cumulative, _before_transpose),
 }

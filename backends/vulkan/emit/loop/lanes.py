@@ -10,15 +10,14 @@ from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.passes.build.control_flow import parts_of
-from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, at_lane, most_turns, own_condition, rows_read
 from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
-
 
 Row = tuple[Node, Coordinates]
 

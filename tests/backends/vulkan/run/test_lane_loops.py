@@ -73,6 +73,10 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda *given: decaying(*given, reverse=True),
         (np.abs(ROWS[:20, :4]), GRID[:4], ROWS[:20, 3:]),
     ),
+    "rows in a loop within": (
+        lambda x, rows: lx.scan(lambda c, r: (lx.fori_loop(0, 3, lambda i, t: t * 0.5 + r * i, c), c), x, rows),
+        (X, ROWS),
+    ),
     "rows of other lanes": (lambda x, rows: lx.scan(lambda c, r: (c * 0.5 + r[::-1], c), x, rows), (X, ROWS[:16])),
     "gathers": (walk, (TABLE,)),
     "nested": (nested, (X,)),
@@ -136,7 +140,10 @@ def test_loops_whose_lanes_never_meet_are_one_kernel(name: str) -> None:
     assert "kind=loop" in agree(function, *arguments)
 
 
-@pytest.mark.parametrize("name", ["sequences", "reverse", "rows of other shapes", "counted", "lanes end apart", "under a branch", "nested"])
+@pytest.mark.parametrize(
+    "name",
+    ["sequences", "reverse", "rows of other shapes", "counted", "lanes end apart", "under a branch", "nested"],
+)
 @pytest.mark.parametrize("turns", [1, 4, 5])
 def test_long_loops_are_cut_in_turns(name: str, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lavax.passes.schedule.control_flow.most_turns", lambda node, lanes: turns)
@@ -194,7 +201,8 @@ def _turns_written_out(length: int, rows: int, operations: int = 1) -> int:
 
 @pytest.mark.usefixtures("no_register_loops")
 @pytest.mark.parametrize(
-    ("length", "rows", "operations", "turns"), [(64, 1, 1, 16), (40, 1, 1, 10), (64, 4, 1, 8), (13, 1, 1, 13), (64, 1, 20, 4)]
+    ("length", "rows", "operations", "turns"),
+    [(64, 1, 1, 16), (40, 1, 1, 10), (64, 4, 1, 8), (13, 1, 1, 13), (64, 1, 20, 4)],
 )
 def test_rows_of_several_turns_are_loaded_at_once(length: int, rows: int, operations: int, turns: int) -> None:
     """As many as registers and compilers bear, and divide the turns."""
