@@ -28,19 +28,29 @@ def _waves(F: Any, x: Any, octaves: int) -> Any:
     return F.concatenate([x, *map(F.sin, scaled), *map(F.cos, scaled)], -1)
 
 
-def nerf(F: Any, w: Any, starts: Any, directions: Any, colours: Any, samples: int = 64, width: int = 256) -> Any:
+def nerf(
+    F: Any,
+    w: Any,
+    starts: Any,
+    directions: Any,
+    colours: Any,
+    samples: int = 64,
+    width: int = 256,
+    octaves: tuple[int, int] = (10, 4),
+) -> Any:
     """Rays [r,3], each with samples of a network of eight layers; what is behind others counts less."""
     depth = 2 + 4 * F.wide(F.arange(samples, starts)) / samples
     places = starts[:, None] + directions[:, None] * depth[:, None]
-    given = F.cast_as(_waves(F, places, 10), starts)
+    given = F.cast_as(_waves(F, places, octaves[0]), starts)
     x = given
     for layer in range(8):
         x = F.concatenate([x, given], -1) if layer == 5 else x
         x = F.relu(F.linear(x, w(f"l{layer}", width, x.shape[-1]), w(f"l{layer}_bias", width)))
     density = F.relu(F.linear(x, w("density", 1, width), w("density_bias", 1)))[..., 0] * (4 / samples)
     x = F.linear(x, w("feature", width, width), w("feature_bias", width))
-    seen = _waves(F, directions, 4)[:, None] + F.zeros((1, samples, 1), x)
-    x = F.relu(F.linear(F.concatenate([x, seen], -1), w("view", width // 2, width + 27), w("view_bias", width // 2)))
+    seen = _waves(F, directions, octaves[1])[:, None] + F.zeros((1, samples, 1), x)
+    x = F.concatenate([x, F.cast_as(seen, x)], -1)
+    x = F.relu(F.linear(x, w("view", width // 2, x.shape[-1]), w("view_bias", width // 2)))
     colour = F.sigmoid(F.linear(x, w("colour", 3, width // 2), w("colour_bias", 3)))
     before = F.exp(density - F.cumsum(density, 1))
     found = F.sum((before * (1 - F.exp(-density)))[..., None] * colour, 1)

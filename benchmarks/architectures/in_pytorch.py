@@ -98,7 +98,7 @@ def biased_attention(q: Any, k: Any, v: Any, bias: Any) -> Any:
 
 def segment_max(x: Any, segments: Any, count: int) -> Any:
     start = torch.full((count, *x.shape[1:]), -torch.inf, device=x.device, dtype=x.dtype)
-    return start.index_reduce_(0, segments, x, "amax")
+    return start.scatter_reduce(0, segments.reshape(-1, *[1] * (x.ndim - 1)).expand_as(x), x, "amax")
 
 
 def layer_norm(x: Any, weight: Any, bias: Any) -> Any:

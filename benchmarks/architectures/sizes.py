@@ -30,15 +30,15 @@ Loss = Callable[..., Any]
 Draw = Callable[[np.random.Generator], Arrays]
 
 
-def _images(batch: int, size: int, labels: tuple[int, ...]) -> Draw:
+def images(batch: int, size: int, labels: tuple[int, ...]) -> Draw:
     return lambda generator: (normal(generator, batch, 3, size, size), tokens(generator, *labels))
 
 
-def _texts(words: int, *shape: int) -> Draw:
+def texts(words: int, *shape: int) -> Draw:
     return lambda generator: (tokens(generator, words, *shape), tokens(generator, words, *shape))
 
 
-def _graphs(nodes: int, edges: int) -> Draw:
+def graphs(nodes: int, edges: int) -> Draw:
     return lambda generator: (
         normal(generator, nodes, 128),
         tokens(generator, nodes, edges),
@@ -47,7 +47,7 @@ def _graphs(nodes: int, edges: int) -> Draw:
     )
 
 
-def _clicks(rows: int) -> Draw:
+def clicks(rows: int) -> Draw:
     return lambda generator: (
         normal(generator, rows, 13),
         tokens(generator, 20000, rows, 16),
@@ -55,17 +55,17 @@ def _clicks(rows: int) -> Draw:
     )
 
 
-def _normals(*shapes: tuple[int, ...]) -> Draw:
+def normals(*shapes: tuple[int, ...]) -> Draw:
     return lambda generator: tuple(normal(generator, *shape) for shape in shapes)
 
 
-def _windows(batch: int, sides: tuple[int, ...], size: int) -> Draw:
+def windows(batch: int, sides: tuple[int, ...], size: int) -> Draw:
     parts = [relative_bias.parted(side, size, size // 2) for side in sides]
-    images = _images(batch, 4 * sides[0], (1000, batch))
-    return lambda generator: (*images(generator), relative_bias.offsets(size), *parts)
+    labelled = images(batch, 4 * sides[0], (1000, batch))
+    return lambda generator: (*labelled(generator), relative_bias.offsets(size), *parts)
 
 
-def _mixed_images(batch: int) -> Draw:
+def mixed_images(batch: int) -> Draw:
     def draw(generator: np.random.Generator) -> Arrays:
         real, made = normal(generator, batch, 3, 64, 64), normal(generator, batch, 3, 64, 64)
         return real, made, generator.random((batch, 1, 1, 1), np.float32)
@@ -73,7 +73,7 @@ def _mixed_images(batch: int) -> Draw:
     return draw
 
 
-def _noisy(batch: int, size: int) -> Draw:
+def noisy(batch: int, size: int) -> Draw:
     def draw(generator: np.random.Generator) -> Arrays:
         images, noise = normal(generator, batch, 3, size, size), normal(generator, batch, 3, size, size)
         return images, 1000 * generator.random(batch, np.float32), noise
@@ -81,18 +81,18 @@ def _noisy(batch: int, size: int) -> Draw:
     return draw
 
 
-def _pairs(batch: int, *features: int) -> Draw:
+def paired(batch: int, *features: int) -> Draw:
     def draw(generator: np.random.Generator) -> Arrays:
         return (*(normal(generator, batch, count) for count in features), np.arange(batch, dtype=np.int32))
 
     return draw
 
 
-def _ratings(rows: int, users: int, items: int) -> Draw:
+def ratings(rows: int, users: int, items: int) -> Draw:
     return lambda generator: (tokens(generator, users, rows), tokens(generator, items, rows), normal(generator, rows))
 
 
-def _boxes(batch: int, size: int, objects: int) -> Draw:
+def boxes(batch: int, size: int, objects: int) -> Draw:
     def draw(generator: np.random.Generator) -> Arrays:
         boxes = generator.random((batch, objects, 4), np.float32)
         matched = np.stack([generator.permutation(100)[:objects] for _ in range(batch)]).astype(np.int32)
@@ -102,46 +102,46 @@ def _boxes(batch: int, size: int, objects: int) -> Draw:
 
 
 ARCHITECTURES: tuple[tuple[str, Loss, Draw], ...] = (
-    ("vit", library.vit, _images(8, 224, (1000, 8))),
-    ("bert", library.bert, _texts(30522, 8, 128)),
-    ("mobilenet", library.mobilenet, _images(16, 224, (1000, 16))),
-    ("convnext", library.convnext, _images(8, 224, (1000, 8))),
-    ("lstm", library.lstm, _texts(10000, 128, 32)),
+    ("vit", library.vit, images(8, 224, (1000, 8))),
+    ("bert", library.bert, texts(30522, 8, 128)),
+    ("mobilenet", library.mobilenet, images(16, 224, (1000, 16))),
+    ("convnext", library.convnext, images(8, 224, (1000, 8))),
+    ("lstm", library.lstm, texts(10000, 128, 32)),
     ("dcgan", library.dcgan, lambda generator: (normal(generator, 64, 100, 1, 1), normal(generator, 64, 3, 64, 64))),
-    ("graph-network", library.graph_network, _graphs(20_000, 200_000)),
-    ("segmentation", library.segmentation, _images(4, 256, (2, 4, 256, 256))),
+    ("graph-network", library.graph_network, graphs(20_000, 200_000)),
+    ("segmentation", library.segmentation, images(4, 256, (2, 4, 256, 256))),
     ("wavenet", library.wavenet, lambda generator: (normal(generator, 4, 1, 8192), normal(generator, 4, 1, 8192))),
     ("video", library.video, lambda generator: (normal(generator, 2, 3, 16, 64, 64), tokens(generator, 400, 2))),
-    ("recommendation", library.recommendation, _clicks(2048)),
-    ("experts-by-products", experts.by_products, _normals((2048, 512), (2048, 512))),
-    ("experts-by-sorting", experts.by_sorting, _normals((2048, 512), (2048, 512))),
-    ("mamba", state_spaces.mamba, _normals((4, 1024, 512), (4, 1024, 512))),
-    ("s4d", state_spaces.s4d, _normals((8, 256, 2048), (8, 256, 2048))),
-    ("fourier-operator", operators.fourier_operator, _normals((16, 3, 128, 128), (16, 1, 128, 128))),
-    ("resnext", grouped.resnext, _images(8, 224, (1000, 8))),
-    ("efficientnet", grouped.efficientnet, _images(16, 224, (1000, 16))),
-    ("mlp-mixer", mixers.mlp_mixer, _images(8, 224, (1000, 8))),
+    ("recommendation", library.recommendation, clicks(2048)),
+    ("experts-by-products", experts.by_products, normals((2048, 512), (2048, 512))),
+    ("experts-by-sorting", experts.by_sorting, normals((2048, 512), (2048, 512))),
+    ("mamba", state_spaces.mamba, normals((4, 1024, 512), (4, 1024, 512))),
+    ("s4d", state_spaces.s4d, normals((8, 256, 2048), (8, 256, 2048))),
+    ("fourier-operator", operators.fourier_operator, normals((16, 3, 128, 128), (16, 1, 128, 128))),
+    ("resnext", grouped.resnext, images(8, 224, (1000, 8))),
+    ("efficientnet", grouped.efficientnet, images(16, 224, (1000, 16))),
+    ("mlp-mixer", mixers.mlp_mixer, images(8, 224, (1000, 8))),
     ("perceiver", mixers.perceiver, lambda g: (normal(g, 8, 4096, 64), tokens(g, 1000, 8))),
-    ("t5", relative_bias.t5, lambda g: (*_texts(32128, 8, 256)(g), relative_bias.buckets(256))),
-    ("swin", relative_bias.swin, _windows(8, (56, 28, 14), 7)),
+    ("t5", relative_bias.t5, lambda g: (*texts(32128, 8, 256)(g), relative_bias.buckets(256))),
+    ("swin", relative_bias.swin, windows(8, (56, 28, 14), 7)),
     ("siren", fields.siren, lambda g: (normal(g, 65536, 2), normal(g, 65536))),
-    ("nerf", fields.nerf, _normals((1024, 3), (1024, 3), (1024, 3))),
-    ("real-nvp", generators.real_nvp, _normals((4096, 64))),
-    ("vq-vae", generators.vq_vae, _normals((32, 3, 64, 64))),
-    ("critic", generators.critic_penalty, _mixed_images(64)),
-    ("denoiser", diffusion.denoiser, _noisy(16, 32)),
+    ("nerf", fields.nerf, normals((1024, 3), (1024, 3), (1024, 3))),
+    ("real-nvp", generators.real_nvp, normals((4096, 64))),
+    ("vq-vae", generators.vq_vae, normals((32, 3, 64, 64))),
+    ("critic", generators.critic_penalty, mixed_images(64)),
+    ("denoiser", diffusion.denoiser, noisy(16, 32)),
     ("point-net", sets.point_net, lambda g: (normal(g, 32, 1024, 3), tokens(g, 40, 32))),
-    ("graph-attention", sets.graph_attention, _graphs(20_000, 200_000)),
+    ("graph-attention", sets.graph_attention, graphs(20_000, 200_000)),
     ("neural-ode", solvers.neural_ode, lambda g: (normal(g, 1024, 64), tokens(g, 10, 1024))),
     ("equilibrium", solvers.equilibrium, lambda g: (normal(g, 1024, 256), tokens(g, 1000, 1024))),
     ("ctc", alignments.ctc, lambda g: (normal(g, 16, 400, 80), 1 + tokens(g, 63, 16, 60))),
     ("random-field", alignments.random_field, lambda g: (normal(g, 128, 64, 256), tokens(g, 32, 128, 64))),
     ("conformer", sound.conformer, lambda g: (normal(g, 8, 400, 80), tokens(g, 128, 8, 400))),
-    ("temporal", sound.temporal, _normals((32, 16, 1024), (32, 1, 1024))),
-    ("vocoder", sound.vocoder, _normals((8, 80, 32), (8, 1, 8192))),
-    ("volume", sound.volume, _normals((4, 1, 64, 64, 64), (4, 1, 64, 64, 64))),
-    ("clip", pairs.clip, _pairs(2048, 1024, 512)),
-    ("smoothed", pairs.smoothed, _texts(50257, 2048)),
-    ("factors", pairs.factors, _ratings(8192, 100_000, 50_000)),
-    ("detr", detection.detr, _boxes(4, 512, 20)),
+    ("temporal", sound.temporal, normals((32, 16, 1024), (32, 1, 1024))),
+    ("vocoder", sound.vocoder, normals((8, 80, 32), (8, 1, 8192))),
+    ("volume", sound.volume, normals((4, 1, 64, 64, 64), (4, 1, 64, 64, 64))),
+    ("clip", pairs.clip, paired(2048, 1024, 512)),
+    ("smoothed", pairs.smoothed, texts(50257, 2048)),
+    ("factors", pairs.factors, ratings(8192, 100_000, 50_000)),
+    ("detr", detection.detr, boxes(4, 512, 20)),
 )
