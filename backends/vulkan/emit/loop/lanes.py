@@ -116,12 +116,17 @@ class _LaneLoop:
         """One turn of a scan, whose rows are defined; `here` is its row of the results."""
         attrs = loop.attrs
         found = self._graph(attrs["body"], loop.operands, [*registers, *[None] * attrs["sequences"], *unchanging])
-        for result in () if here is None else self.results:
-            position = result.attrs["index"]
-            if position >= attrs["carries"]:
-                element = attrs["body"].outputs[position]
-                self.body.store(result, (here, *self._at(element)), found[position], self.outputs[result])
+        if here is not None:
+            self._stack(loop, here, found)
         self._assign(registers, found, attrs["body"])
+
+    def _stack(self, loop: Node, here: Index, found: Sequence[GlslValue]) -> None:
+        """Stores what a turn stacks."""
+        for result in self.results:
+            position = result.attrs["index"]
+            if position >= loop.attrs["carries"]:
+                at = self._at(loop.attrs["body"].outputs[position])
+                self.body.store(result, (here, *at), found[position], self.outputs[result])
 
     def _read_ahead(self, loop: Node, read: Iterable[Row]) -> None:
         """Loads what all turns read of arrays that do not change."""
