@@ -95,20 +95,23 @@ class _LaneLoop:
         turn, carries = body.name(), loop.attrs["carries"]
         others = loop.operands[carries + loop.attrs["sequences"] :]
         unchanging = [self._unchanging(operand) for operand in others]
-        bound = body.parameters.unknown(length) if is_outermost else str(length)
-        read = rows_read(loop, self.lanes) if is_outermost else ()
+        read = rows_read(loop, self.lanes) if is_outermost else []
         self._read_ahead(loop, read)
         together = _turns_together(loop, read) if is_outermost else 1
-        with self._pinned(f"for (int {turn} = 0; {turn} < {bound}; {turn} += {together})", turn):
-            first = variable(turn, length - together + 1)
-            places = [linear([(first, 1)], number) for number in range(together)]
-            places = [linear([(here, -1)], length - 1) if loop.attrs["reverse"] else here for here in places]
-            rows = [self._rows(loop, read, here) for here in places]
-            for here, row in zip(places, rows, strict=True):
-                with self._pinned("") if together > 1 else nullcontext():
-                    for (node, at), value in row.items():
-                        body.define(node, at, value)
-                    self._turn(loop, registers, unchanging, here if is_outermost else None)
+        whole = length - length % together
+        bounds = [body.parameters.unknown(end) if is_outermost else str(end) for end in sorted({whole, length})]
+        steps = [(f"int {turn} = 0", bounds[0], together, whole), (f"int {turn} = {bounds[0]}", bounds[-1], 1, length)]
+        for first, bound, step, end in steps[: len(bounds)]:
+            with self._pinned(f"for ({first}; {turn} < {bound}; {turn} += {step})", turn):
+                here = variable(turn, end - step + 1)
+                places = [linear([(here, 1)], number) for number in range(step)]
+                places = [linear([(place, -1)], length - 1) if loop.attrs["reverse"] else place for place in places]
+                rows = [self._rows(loop, read, place) for place in places]
+                for place, row in zip(places, rows, strict=True):
+                    with self._pinned("") if step > 1 else nullcontext():
+                        for (node, at), value in row.items():
+                            body.define(node, at, value)
+                        self._turn(loop, registers, unchanging, place if is_outermost else None)
 
     def _turn(
         self, loop: Node, registers: Sequence[GlslValue], unchanging: Sequence[GlslValue | None], here: Index | None
@@ -222,10 +225,11 @@ def _operand_of(loop: Node, first: int, end: int | None) -> dict[Node, Node]:
 
 
 def _turns_together(loop: Node, read: Sequence[Row]) -> int:
-    """The turns that are written out, of which the loop's are a multiple."""
+    """The turns that are written out: as many as registers bear, or some less if the loop's are a multiple of them."""
     taken = _operand_of(loop, loop.attrs["carries"], loop.attrs["carries"] + loop.attrs["sequences"])
     loads, nodes = sum(node in taken for node, _ in read), loop.attrs["body"].nodes
     if not loads or any(node.op in ("scan", "switch") for node in nodes):
         return 1
     most = min(READ_AHEAD.turns, READ_AHEAD.loads // loads, READ_AHEAD.nodes // max(len(nodes), 1))
-    return max((turns for turns in range(1, most + 1) if loop.attrs["length"] % turns == 0), default=1)
+    length = loop.attrs["length"]
+    return next((turns for turns in range(most, most // 2, -1) if length % turns == 0), max(1, min(most, length)))

@@ -73,6 +73,10 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda *given: decaying(*given, reverse=True),
         (np.abs(ROWS[:20, :4]), GRID[:4], ROWS[:20, 3:]),
     ),
+    "rows that are left": (filtered, (X, np.tile(ROWS, (2, 1))[:37])),
+    "rows that are left, backwards": (
+        lambda c, rows: filtered(c, rows, reverse=True), (X, np.tile(ROWS, (2, 1))[:37]),
+    ),
     "rows in a loop within": (
         lambda x, rows: lx.scan(lambda c, r: (lx.fori_loop(0, 3, lambda i, t: t * 0.5 + r * i, c), c), x, rows),
         (X, ROWS),
@@ -195,15 +199,16 @@ def _turns_written_out(length: int, rows: int, operations: int = 1) -> int:
 
     sequences = tuple(lnp.ones((length, 6)) for _ in range(rows))
     shader = lx.compile(lambda x, *given: lx.scan(turn, x, given)).lower(X, *sequences).as_text("glsl")
-    (head,) = (line for line in shader.splitlines() if "for (int" in line and "+=" in line)
+    head, *rest = (line for line in shader.splitlines() if "for (int" in line and "+=" in line)
+    assert len(rest) == bool(length % int(head.partition("+= ")[2].partition(")")[0]))
     return int(head.partition("+= ")[2].partition(")")[0])
 
 
 @pytest.mark.usefixtures("no_register_loops")
 @pytest.mark.parametrize(
     ("length", "rows", "operations", "turns"),
-    [(64, 1, 1, 16), (40, 1, 1, 10), (64, 4, 1, 8), (13, 1, 1, 13), (64, 1, 20, 4)],
+    [(64, 1, 1, 16), (40, 1, 1, 10), (64, 4, 1, 8), (13, 1, 1, 13), (64, 1, 20, 4), (341, 3, 1, 10), (37, 1, 1, 16)],
 )
 def test_rows_of_several_turns_are_loaded_at_once(length: int, rows: int, operations: int, turns: int) -> None:
-    """As many as registers and compilers bear, and divide the turns."""
+    """As many as registers and compilers bear; what is left of the turns is a loop of its own."""
     assert _turns_written_out(length, rows, operations) == turns
