@@ -21,6 +21,7 @@ from lavax.backends.vulkan.emit.fourier.choose import (
     odd_steps_of,
     steps_of,
 )
+from lavax.backends.vulkan.emit.gates.choose import are_gates
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
@@ -156,6 +157,7 @@ def _loops(profile: DeviceProfile) -> Loops:
         has_large_kernel=lambda body, scheduled: has_large_kernel(body, scheduled, WORKGROUP_LOOPS.work),
         write_copies=on_gpu,
         slices=lambda scan: slices_of(scan, profile),
+        are_gates=lambda dot: are_gates(dot, profile),
         in_registers=lambda loop, prepare: in_registers(loop, prepare, profile),
     )
 

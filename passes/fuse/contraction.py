@@ -8,6 +8,7 @@ from lavax.ir.types import DTYPES
 from lavax.passes.build.contraction_geometry import is_strided, lies_scattered, pays_in_one_array
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.fusion import Fusion
+from lavax.passes.fuse.gates import compute_as_gate
 from lavax.passes.fuse.kernel_draft import KernelDraft, flat_draft
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.strides import OperandUse, scattered_operands, use_in_epilogue
@@ -48,6 +49,9 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
         fusion.sharing.add(node)
         for operand in scattered:
             fusion.store(operand, Reason.STRIDES)
+    if fusion.target.products.are_gates(node):
+        compute_as_gate(fusion, node, needed)
+        return
     draft = flat_draft("contract", fusion.next_order(needed), node.shape)
     fusion.open(draft, node, draft.full)
 

@@ -18,7 +18,7 @@ from lavax.passes.kernels.reads import Coordinates
 from lavax.passes.target.target import Target
 
 # Kernels that accept further members once they are open.
-_JOINABLE = ("row", "contract")
+_JOINABLE = ("row", "contract", "gates")
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def is_pointwise(kernel: Kernel, read: Node, written: Node) -> bool:
     if kernel.kind == "row" and kernel.is_row_level(written) and read in accesses(kernel, _roots_before(kernel)):
         return False
     operands = (operand for node in kernel.coordinates for operand in _dots(node))
-    if kernel.kind == "contract" and any(read in _cone(operand) for operand in operands):
+    if kernel.kind in ("contract", "gates") and any(read in _cone(operand) for operand in operands):
         return False
     positions = _all_accesses(kernel).get(read, {})
     return positions.keys() <= {flatten(kernel.coordinates[written], written.shape)}

@@ -16,7 +16,7 @@ from lavax.passes.kernels.reads import Coordinates
 
 _Asked = ParamSpec("_Asked")
 _Found = TypeVar("_Found")
-Kind = Literal["map", "row", "contract", "routine", "loop", "slices", "registers", "region"]
+Kind = Literal["map", "row", "contract", "gates", "routine", "loop", "slices", "registers", "region"]
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ def _bytes_of(nodes: Iterable[Node]) -> int:
 
 def _is_factor(node: Node, piece: Piece) -> bool:
     """Whether a product reads the value as one of its operands."""
-    if piece.kind != "contract":
+    if piece.kind not in ("contract", "gates"):
         return False
     factors = [operand for other in piece.computed if _is_product(other) for operand in other.operands]
     return node in factors or any(node in other.operands for other in topological(factors, stop=piece.reads))

@@ -118,9 +118,10 @@ def _lower(piece: Piece, prefix: str, names: dict[Node, str], target: Target) ->
     results = dict(zip(items, (names[node] for node in piece.writes), strict=True))
     (node,) = (node for node in graph.nodes if node.op != "item")
     flow = ControlFlow(node, prefix, tuple(buffers[operand] for operand in node.operands), results)
+    within = target if node.op == "switch" else target.in_loops()
     return lower_control_flow(
         flow,
-        lambda body, pairs: _schedule_body(body, pairs, target),
+        lambda body, pairs: _schedule_body(body, pairs, within),
         lambda body: prepare(body, target),
         target.loops,
     )

@@ -7,6 +7,9 @@ from lavax.base.quick_dataclasses import dataclass
 # Iterations of all loops that one invocation may make: some CPU drivers silently end loops after 65,535.
 MAX_LOOP_ITERATIONS = 40_000
 
+# Products that one kernel of a recurrent cell computes side by side.
+MOST_GATES = 4
+
 # Elements of an array, which shaders count in signed words of 32 bits.
 MOST_ELEMENTS = 2**31 - 1
 

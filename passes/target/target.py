@@ -77,6 +77,9 @@ class Products:
     vectors_as_sums: bool = False
     # Whether every product with a vector stays a contraction.
     vectors_stay: bool = False
+    # Whether a contraction of few rows is best computed together with others of its shape, by a kernel that computes
+    # all that follows them element by element: the gates of a recurrent cell.
+    are_gates: Callable[[Node], bool] = _no
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,8 @@ class Loops:
     slices: Callable[[Node], int] = _nowhere
     # The loop with bodies as the function prepares them, if one subgroup runs it with all arrays in its registers.
     in_registers: Callable[[Node, Callable[[Graph], Graph]], Node | None] = _not_in_registers
+    # What `Products.are_gates` is within loops.
+    are_gates: Callable[[Node], bool] = _no
 
 
 @dataclass(frozen=True)
@@ -266,6 +271,10 @@ class Target:
     def with_parts(self, parts: Callable[[Node], int]) -> Target:
         """The same target, but for the number of parts that contractions' sums are split into."""
         return replace(self, products=replace(self.products, parts=parts))
+
+    def in_loops(self) -> Target:
+        """The same target for what is computed in each turn of a loop."""
+        return replace(self, products=replace(self.products, are_gates=self.loops.are_gates))
 
 
 ANY_DEVICE = Target()

@@ -11,6 +11,7 @@ import numpy as np
 from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, schedule_of
 from lavax.backends.vulkan.emit.eager import has_shaders_of_its_own, is_flat
+from lavax.backends.vulkan.emit.gates.kernel import emit_gates
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
 from lavax.backends.vulkan.emit.loop.registers.kernel import emit_register_loop
 from lavax.backends.vulkan.emit.loop.slices import emit_slices
@@ -55,6 +56,7 @@ EMITTERS: dict[str, Callable[..., Launch]] = {
     "map": emit_map,
     "row": emit_row,
     "contract": emit_contract,
+    "gates": emit_gates,
     "routine": emit_routine,
     "loop": emit_lane_loop,
     "slices": emit_slices,

@@ -1,0 +1,185 @@
+"""Products of few rows in loops, and what follows them, as one kernel a turn: on the device, against the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import nn
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.emit.gates.choose import GATE_PRODUCTS, GateTile, are_gates, tile_of
+from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.target import target_of
+from lavax.ir import Graph, interpret
+from lavax.passes.build.contraction_geometry import Sizes
+from lavax.passes.build.inline import inline_calls
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.kernels.interpreter import interpret_kernels
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+from lavax.passes.simplify import simplify
+from tests.backends.vulkan.run.execution import backend_with, run
+
+random = np.random.default_rng(8)
+WIDE_GPU = replace(GENERIC_GPU, float16=True, int8=True, int16=True, storage_8bit=True, storage_16bit=True)
+
+
+def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
+    return random.normal(size=shape, scale=scale).astype("f")
+
+
+def lstm(h: Any, w: Any, b: Any, rows: Any) -> Any:
+    """As PyTorch writes it: rows of the weights are gates."""
+
+    def turn(state: Any, x: Any) -> Any:
+        h, c = state
+        i, f, g, o = lnp.split(x + nn.linear(h, w, b), 4, axis=-1)
+        c = nn.sigmoid(f) * c + nn.sigmoid(i) * lnp.tanh(g)
+        h = nn.sigmoid(o) * lnp.tanh(c)
+        return (h, c), h
+
+    return lx.scan(turn, (h, h * 0.5), rows)
+
+
+def lstm_by_columns(h: Any, w: Any, b: Any, rows: Any) -> Any:
+    """As Flax and Haiku do: columns of the weights are gates."""
+    return lstm_of_product(h, lambda h: h @ w + b, rows)
+
+
+def lstm_of_product(h: Any, product: Callable[[Any], Any], rows: Any) -> Any:
+    def turn(state: Any, x: Any) -> Any:
+        h, c = state
+        i, g, f, o = lnp.split(product(h) + x, 4, axis=-1)
+        c = nn.sigmoid(f + 1) * c + nn.sigmoid(i) * lnp.tanh(g)
+        return (nn.sigmoid(o) * lnp.tanh(c), c), c
+
+    return lx.scan(turn, (h, h), rows)
+
+
+def peephole(h: Any, w: Any, b: Any, rows: Any) -> Any:
+    """Gates that see the cell."""
+
+    def turn(state: Any, x: Any) -> Any:
+        h, c = state
+        i, f, g, o = lnp.split(x + h @ w, 4, axis=-1)
+        p = b[: c.shape[-1]]
+        c = nn.sigmoid(f + p * c) * c + nn.sigmoid(i - p * c) * lnp.tanh(g)
+        return (nn.sigmoid(o + p * c) * lnp.tanh(c), c), h
+
+    return lx.scan(turn, (h, h), rows)
+
+
+def gru(h: Any, w: Any, b: Any, rows: Any) -> Any:
+    def turn(h: Any, x: Any) -> Any:
+        of_x, of_h = lnp.split(x, 3, axis=-1), lnp.split(h @ w + b, 3, axis=-1)
+        r, z = (nn.sigmoid(of_x[each] + of_h[each]) for each in range(2))
+        n = lnp.tanh(of_x[2] + r * of_h[2])
+        h = n + z * (h - n)
+        return h, (h, n)
+
+    return lx.scan(turn, h, rows)
+
+
+def gru_reset_before(h: Any, w: Any, u: Any, rows: Any) -> Any:
+    """The second product waits for the first one."""
+
+    def turn(h: Any, x: Any) -> Any:
+        r, z = lnp.split(nn.sigmoid(h @ w), 2, axis=-1)
+        n = lnp.tanh(x + (r * h) @ u)
+        h = (1 - z) * h + z * n
+        return h, h
+
+    return lx.scan(turn, h, rows)
+
+
+def rnn(h: Any, w: Any, rows: Any) -> Any:
+    def turn(h: Any, x: Any) -> Any:
+        h = lnp.tanh(x + h @ w)
+        return h, h
+
+    return lx.scan(turn, h, rows, reverse=True)
+
+
+def apart(h: Any, w: Any, u: Any, rows: Any) -> Any:
+    """Products by matrices of their own, of different factors."""
+
+    def turn(state: Any, x: Any) -> Any:
+        h, c = state
+        c = nn.sigmoid(h @ w) * c + lnp.tanh(c @ u) * x
+        return (lnp.tanh(c), c), c > 0
+
+    return lx.scan(turn, (h, h * 0.5), rows)
+
+
+def case(function: Callable[..., Any], rows: int, width: int, gates: int, turns: int = 5) -> tuple[Any, ...]:
+    w = normal(width, gates * width, scale=width**-0.5)
+    w = w.T.copy() if function is lstm else w
+    return function, (normal(rows, width), w, normal(gates * width), normal(turns, rows, gates * width))
+
+
+# Functions of arrays, with the kernels of products in a turn.
+CELLS: dict[str, tuple[Any, int]] = {
+    "lstm": (case(lstm, 8, 32, 4), 1),
+    "lstm by columns": (case(lstm_by_columns, 8, 32, 4), 1),
+    "lstm with odd tiles": (case(lstm, 37, 36, 4), 1),
+    "by columns with odd tiles": (case(lstm_by_columns, 5, 44, 4), 1),
+    "peephole": (case(peephole, 4, 32, 4), 1),
+    "gru": (case(gru, 6, 40, 3), 1),
+    "one row": (case(gru, 2, 32, 3), 1),
+    "rnn": ((rnn, (normal(9, 64), normal(64, 64, scale=0.1), normal(5, 9, 64))), 1),
+    "reset before": (
+        (gru_reset_before, (normal(3, 32), normal(32, 64, scale=0.2), normal(32, 32, scale=0.2), normal(4, 3, 32))), 2,
+    ),
+    "matrices of their own": (
+        (apart, (normal(3, 32), normal(32, 32, scale=0.2), normal(32, 32, scale=0.2), normal(4, 3, 32))), 1,
+    ),
+}  # fmt: skip
+DTYPES = {"f32": np.float32, "bf16": lnp.bfloat16, "f16": np.float16}
+
+
+def graph_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Graph:
+    return simplify(inline_calls(lx.trace(function)(*arguments)))
+
+
+def program_of(graph: Graph, profile: DeviceProfile = WIDE_GPU) -> KernelProgram:
+    target = target_of(profile, 1 << 34, 1 << 32)
+    return schedule(prepare(graph, target), target=target)
+
+
+def gate_kernels(program: KernelProgram) -> list[Kernel]:
+    return list(dict.fromkeys(step.kernel for step in steps_of(program.steps) if step.kernel.kind == "gates"))
+
+
+def kernels_of_turn(program: KernelProgram) -> list[str]:
+    return [step.kernel.kind for step in steps_of(program.steps) if ".last0." in step.name]
+
+
+@pytest.fixture(autouse=True)
+def _not_by_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small loops are one dispatch otherwise."""
+    monkeypatch.setattr("lavax.backends.vulkan.target.slices_of", lambda scan, profile: 0)
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_turn_is_kernels_of_products_alone(name: str, dtype: str) -> None:
+    (function, arguments), kernels = CELLS[name]
+    given = tuple(lnp.asarray(x).astype(DTYPES[dtype]) for x in arguments)
+    graph = graph_of(function, given)
+    program = program_of(graph)
+    assert kernels_of_turn(program) == ["gates"] * kernels
+    arrays = [np.asarray(x) for x in given]
+    for found, wanted in zip(interpret_kernels(program, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(found.astype("f"), wanted.astype("f"), atol=1e-4 if dtype == "f32" else 0.06)
+    results = run(graph, arrays, device=backend_with(kind="gpu"))
+    for found, wanted in zip(results, interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(found.astype("f"), wanted.astype("f"), atol=2e-5 if dtype == "f32" else 0.06)
