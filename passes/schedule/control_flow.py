@@ -26,6 +26,8 @@ from lavax.passes.schedule.embedding import (
     result_of,
     with_distinct_outputs,
 )
+from lavax.passes.schedule.rotated_scan import lower_rotated
+from lavax.passes.schedule.rotated_turns import halves_of
 from lavax.passes.schedule.small_steps import (
     COUNTER,
     copy_steps,
@@ -54,6 +56,8 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
     elif slices := loops.slices(flow.node):
         most = most_turns_of_slices(flow.node)
         _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
+    elif (halves := halves_of(flow.node, loops)) is not None:
+        lower_rotated(flow, halves, loops.turns, schedule, lowered)
     elif suits_unrolling(flow.node, loops, schedule):
         lower_unrolled(flow, loops.turns, schedule, lowered)
     else:

@@ -45,15 +45,20 @@ RECORDED_TURNS = RecordedTurns()
 
 def suits_unrolling(node: Node, loops: Loops, schedule: Scheduler) -> bool:
     """Whether the node is a scan whose turns are recorded one after the other."""
+    if not may_be_recorded(node, loops):
+        return False
+    whole = with_distinct_outputs(node.attrs["body"], {})
+    return _computed_bytes(node) >= loops.carried_bytes or loops.has_large_kernel(whole, lambda: schedule(whole, {}))
+
+
+def may_be_recorded(node: Node, loops: Loops) -> bool:
+    """Whether the node is a scan of a short body, whose turns are recorded so if they are not too little work."""
     if node.op != "scan" or loops.turns < 2 or node.attrs["length"] == 0:
         return False
     body = node.attrs["body"]
-    if len(body.nodes) > RECORDED_TURNS.nodes:
-        return False
-    if any(OPERATIONS[inner.op].family == "region" for inner in body.nodes):
-        return False
-    whole = with_distinct_outputs(body, {})
-    return _computed_bytes(node) >= loops.carried_bytes or loops.has_large_kernel(whole, lambda: schedule(whole, {}))
+    return len(body.nodes) <= RECORDED_TURNS.nodes and not any(
+        OPERATIONS[inner.op].family == "region" for inner in body.nodes
+    )
 
 
 def _computed_bytes(scan: Node) -> int:
@@ -68,6 +73,26 @@ def lower_unrolled(flow: ControlFlow, turns: int, schedule: Scheduler, lowered: 
     body = _body_of(flow.node.attrs["body"], flow.node.attrs["carries"], schedule)
     scan = _Scan(flow, body, turns, lowered)
     lowered.commands += scan.commands()
+
+
+def lower_turns(
+    flow: ControlFlow,
+    turns: int,
+    schedule: Scheduler,
+    lowered: LoweredControlFlow,
+    rows: int,
+    following: frozenset[int],
+    early: frozenset[int],
+) -> list[str]:
+    """The commands of a scan over arrays of so many `rows`, which may be more than its turns.
+
+    Sequences at the positions `following`, and results at the positions `early`, have the row of the next turn. Returns
+    the buffers in which the last turn leaves what it carries.
+    """
+    body = _body_of(flow.node.attrs["body"], flow.node.attrs["carries"], schedule, has_rows=False)
+    scan = _Scan(flow, body, turns, lowered, rows, following, early)
+    lowered.commands += after_barrier(scan.commands())
+    return [scan.own[position] for position in range(scan.carries)]
 
 
 @dataclass(frozen=True)
@@ -95,10 +120,11 @@ class _Body:
         return given in (name, self.program.donors.get(name))
 
 
-def _body_of(body: Graph, carries: int, schedule: Scheduler) -> _Body:
+def _body_of(body: Graph, carries: int, schedule: Scheduler, has_rows: bool = True) -> _Body:
+    """A scan's body; without `has_rows`, the program writes all that is stacked."""
     counted = {position: step for position in range(carries) if (step := _counted_step(body, position)) is not None}
     rows: dict[int, int] = {}
-    for position in range(carries, len(body.outputs)):
+    for position in range(carries, len(body.outputs)) if has_rows else ():
         row = body.outputs[position]
         carry = body.inputs.index(row, 0, carries) if row in body.inputs[:carries] else None
         if carry is not None and row.type.size and carry not in {*counted, *rows} and body.outputs[carry] is not row:
@@ -123,12 +149,22 @@ def _counted_step(body: Graph, position: int) -> int | None:
 class _Scan:
     """A scan on its way to commands."""
 
-    def __init__(self, flow: ControlFlow, body: _Body, turns: int, lowered: LoweredControlFlow) -> None:
+    def __init__(
+        self,
+        flow: ControlFlow,
+        body: _Body,
+        turns: int,
+        lowered: LoweredControlFlow,
+        rows: int | None = None,
+        following: frozenset[int] = frozenset(),
+        early: frozenset[int] = frozenset(),
+    ) -> None:
         self.flow, self.body, self.lowered, self.prefix = flow, body, lowered, flow.prefix
         attrs = flow.node.attrs
         self.carries, self.sequences = int(attrs["carries"]), int(attrs["sequences"])
         self.length = int(attrs["length"])
-        self.first, self.step = (self.length - 1, -1) if attrs["reverse"] else (0, 1)
+        self.following, self.early = following, early
+        self.first, self.step = ((rows or self.length) - 1, -1) if attrs["reverse"] else (0, 1)
         fitting = max(2, RECORDED_TURNS.kernels // max(len(body.program.steps), 1))
         self.turns = min(turns, fitting) // 2 * 2
         self.whole, last = divmod(self.length - 1, self.turns)
@@ -141,7 +177,8 @@ class _Scan:
     def counters(self) -> list[str]:
         """The counters of the recorded turns, and that of the turn behind if rows are written one turn ahead."""
         moves = self.slices or self.body.rows or self.body.stacked
-        count = self.recorded + bool(self.body.rows) if moves else 0
+        is_ahead = self.body.rows or self.following or self.early
+        count = self.recorded + bool(is_ahead) if moves else 0
         return self._numbers([f"{self.prefix}counter{turn}" for turn in range(count)])
 
     @cached_property
@@ -254,10 +291,10 @@ class _Scan:
         given |= {position: self._carry(position, turn, left) for position in range(self.carries)}
         for position in self.slices:
             slice, nbytes = f"slice{position - self.carries}", inputs[position].type.nbytes
-            given[position] = self._view(flow.operands[position], slice, turn, nbytes)
+            given[position] = self._view(flow.operands[position], slice, turn + (position in self.following), nbytes)
         bound = {inputs[position].name: buffer for position, buffer in given.items()}
         written = [self._written(position, turn, left) for position in range(self.carries)]
-        written += [self._row(position, turn) for position in body.stacked]
+        written += [self._row(position, turn + (position in self.early)) for position in body.stacked]
         bound |= {n: at for n, at in zip(body.program.results, written, strict=True) if n not in bound}
         prefix = f"{self.prefix}body."
         return after_barrier(embedded(body.program, bound, prefix, None, self.lowered, f"{name}{turn}."))

@@ -68,7 +68,7 @@ def are_gates(dot: Node, profile: DeviceProfile) -> bool:
     if profile.kind == "cpu" or profile.packed or GATE_PRODUCTS.threads > profile.max_workgroup_invocations:
         return False
     sizes, (shortest, longest) = sizes_of(dot), GATE_PRODUCTS.summed
-    if dot.dtype != float32 or sizes.batch or not (sizes.rows and sizes.columns):
+    if not dot.dtype.is_float or dot.dtype.bits > float32.bits or sizes.batch or not (sizes.rows and sizes.columns):
         return False
     fours = sizes.columns[-1] % VECTOR == 0 and sizes.summed[-1:] and sizes.summed[-1] % VECTOR == 0
     few = sizes.m <= GATE_PRODUCTS.rows and sizes.m * sizes.n * sizes.k <= GATE_PRODUCTS.products

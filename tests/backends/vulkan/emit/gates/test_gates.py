@@ -183,3 +183,44 @@ def test_a_turn_is_kernels_of_products_alone(name: str, dtype: str) -> None:
     results = run(graph, arrays, device=backend_with(kind="gpu"))
     for found, wanted in zip(results, interpret(graph, *arrays), strict=True):
         np.testing.assert_allclose(found.astype("f"), wanted.astype("f"), atol=2e-5 if dtype == "f32" else 0.06)
+
+
+# -- gradients ---------------------------------------------------------------------------------------------------------
+
+
+def gradient_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """In the middle of a graph: the loss bends what the loop carries and stacks."""
+
+    def loss(*arguments: Any) -> Any:
+        last, stacked = function(*arguments)
+        leaves = [leaf for leaf in lx.tree.leaves((last, stacked)) if leaf.dtype != bool]
+        return sum(lnp.sum(lnp.sin(leaf.astype("float32")) * (number + 1)) for number, leaf in enumerate(leaves))
+
+    def gradients(*arguments: Any) -> Any:
+        return lx.grad(loss, argnums=tuple(range(len(arguments))))(*arguments)
+
+    return gradients
+
+
+# With the kernels of a turn of the gradient's loop. The gradient of a vector that every row reads is a sum over rows; the
+# gradient of gates that are split after a function of all of them is a map.
+GRADIENTS = {name: ["gates"] for name in CELLS}
+GRADIENTS |= {"peephole": ["gates", "row"], "reset before": ["gates", "map", "gates", "map"]}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_turn_of_the_gradient_goes_from_product_to_product(name: str, dtype: str) -> None:
+    (function, arguments), _ = CELLS[name]
+    given = tuple(lnp.asarray(x).astype(DTYPES[dtype]) for x in arguments)
+    graph = graph_of(gradient_of(function), given)
+    program = program_of(graph)
+    turns = [step.kernel.kind for step in steps_of(program.steps) if ".turns.body.last0." in step.name]
+    assert turns == GRADIENTS[name]
+    arrays = [np.asarray(x) for x in given]
+    wanted = interpret(graph_of(gradient_of(function), arguments), *arguments)
+    for results in (interpret_kernels(program, *arrays), run(graph, arrays, device=backend_with(kind="gpu"))):
+        for found, right in zip(results, wanted, strict=True):
+            scale = max(1.0, float(np.max(np.abs(right))))
+            bound = 3e-5 if dtype == "f32" else 0.1
+            np.testing.assert_allclose(found.astype("f"), right.astype("f"), rtol=0, atol=bound * scale)

@@ -1,0 +1,105 @@
+"""Scans as loops of dispatches from product to product (rotated_turns.py), several turns recorded one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.ir.graph import Graph, input_node, make_node
+from lavax.ir.types import tuple_of
+from lavax.passes.kernels.commands import View, after_barrier
+from lavax.passes.schedule.embedding import (
+    ControlFlow,
+    LoweredControlFlow,
+    Scheduler,
+    embedded,
+    result_of,
+    with_distinct_outputs,
+)
+from lavax.passes.schedule.rotated_turns import Halves
+from lavax.passes.schedule.small_steps import COUNTER, filled, step_of
+from lavax.passes.schedule.unrolled_scan import lower_turns
+
+
+def lower_rotated(
+    flow: ControlFlow, halves: Halves, turns: int, schedule: Scheduler, lowered: LoweredControlFlow
+) -> None:
+    """The commands of a scan: the first half of its first turn, turns from half to half, the second half of the last."""
+    _Rotated(flow, halves, turns, schedule, lowered).lower()
+
+
+class _Rotated:
+    def __init__(
+        self, flow: ControlFlow, halves: Halves, turns: int, schedule: Scheduler, lowered: LoweredControlFlow
+    ) -> None:
+        self.flow, self.halves, self.turns, self.schedule, self.lowered = flow, halves, turns, schedule, lowered
+        self.length = int(flow.node.attrs["length"])
+        self.ends = [f"{flow.prefix}{name}" for name in ("first", "last")]
+        self.unchanging = flow.operands[halves.carries + halves.sequences :]
+
+    def lower(self) -> None:
+        flow, halves, lowered = self.flow, self.halves, self.lowered
+        places = (0, self.length - 1)
+        lowered.sizes |= dict.fromkeys(self.ends, COUNTER.nbytes)
+        numbers = filled(*(places[::-1] if flow.node.attrs["reverse"] else places))
+        lowered.commands.append(step_of(f"{flow.prefix}ends", numbers, (), self.ends))
+        held = [f"{flow.prefix}held{number}" for number in range(len(halves.handed))]
+        lowered.sizes |= {name: node.type.nbytes for name, node in zip(held, halves.handed, strict=True)}
+        given = [*flow.operands[: halves.carries], *self._rows("first", 0), *self.unchanging]
+        self._half("head", halves.first, given, [*held, *self._written(halves.early, "first", 0)])
+        if self.length > 1:
+            held = self._turns(held)
+        given = [*held, *self._rows("last", 1), *self.unchanging]
+        carried = [result_of(flow, position, lowered) for position in range(halves.carries)]
+        self._half("tail", halves.second(), given, [*carried, *self._written(halves.late, "last", 1)])
+
+    def _half(self, name: str, graph: Graph, given: Sequence[str], results: Sequence[str]) -> None:
+        """Half a turn, over these buffers."""
+        graph = with_distinct_outputs(graph, {})
+        program = self.schedule(graph, {})
+        bound = dict(zip((node.name for node in program.graph.inputs), given, strict=True))
+        bound |= dict(zip(program.results, results, strict=True))
+        self.lowered.commands += after_barrier(
+            embedded(program, bound, f"{self.flow.prefix}{name}.", None, self.lowered)
+        )
+
+    def _rows(self, name: str, end: int) -> list[str]:
+        """The rows of the sequences at an end."""
+        first = self.halves.carries
+        positions = range(first, first + self.halves.sequences)
+        nbytes = [self.halves.body.inputs[position].type.nbytes for position in positions]
+        names = [f"{self.flow.prefix}{name}.slice{position - first}" for position in positions]
+        for view, position, size in zip(names, positions, nbytes, strict=True):
+            self.lowered.views[view] = View(self.flow.operands[position], self.ends[end], size)
+        return names
+
+    def _written(self, positions: Sequence[int], name: str, end: int) -> list[str]:
+        """The rows of stacked results at an end."""
+        names = [f"{self.flow.prefix}{name}.row{position - self.halves.carries}" for position in positions]
+        for view, position in zip(names, positions, strict=True):
+            nbytes = self.halves.body.outputs[position].type.nbytes
+            self.lowered.views[view] = View(self.flow.results[position], self.ends[end], nbytes)
+        return names
+
+    def _turns(self, held: Sequence[str]) -> list[str]:
+        """The turns between; returns where they leave what is handed on."""
+        flow, halves, count = self.flow, self.halves, len(held)
+        sequences = flow.operands[halves.carries : halves.carries + halves.sequences]
+        stacked = (*halves.early, *halves.late)
+        body, turns = halves.between(), self.length - 1
+        ends = range(count, count + 2 * len(sequences))
+        operands = [
+            input_node(node.name, node.type.with_shape((turns, *node.shape)) if position in ends else node.type)
+            for position, node in enumerate(body.inputs)
+        ]
+        types = [output.type if number < count else output.type.with_shape((turns, *output.shape))
+                 for number, output in enumerate(body.outputs)]  # fmt: skip
+        own = {"carries": count, "sequences": 2 * len(sequences), "length": turns, "body": body}
+        node = make_node("scan", operands, {**flow.node.attrs, **own}, tuple_of(types), flow.node.location)
+        results = {count + number: flow.results[position] for number, position in enumerate(stacked)}
+        buffers = (*held, *sequences, *sequences, *self.unchanging)
+        within = ControlFlow(node, f"{flow.prefix}turns.", buffers, results)
+        following = range(count + len(sequences), count + 2 * len(sequences))
+        early = range(count, count + len(halves.early))
+        return lower_turns(
+            within, self.turns, self.schedule, self.lowered, self.length, frozenset(following), frozenset(early)
+        )
