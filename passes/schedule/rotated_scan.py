@@ -1,4 +1,4 @@
-"""Scans as loops of dispatches from product to product (rotated_turns.py), several turns recorded one after the other."""
+"""Scans as loops of dispatches from product to product (rotated_turns.py), several turns recorded at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lavax.passes.schedule.unrolled_scan import lower_turns
 def lower_rotated(
     flow: ControlFlow, halves: Halves, turns: int, schedule: Scheduler, lowered: LoweredControlFlow
 ) -> None:
-    """The commands of a scan: the first half of its first turn, turns from half to half, the second half of the last."""
+    """The commands of a scan: the first half of its first turn, turns from half to half, the last one's second half."""
     _Rotated(flow, halves, turns, schedule, lowered).lower()
 
 

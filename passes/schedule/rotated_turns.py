@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import INPUT, Graph, Node, further_inputs, graph_of, make_node, topological, with_operands
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, make_node, topological, with_operands
 from lavax.ir.operation import OPERATIONS
-from lavax.ir.types import TupleType, float32, tuple_of
+from lavax.ir.types import float32, tuple_of
 from lavax.passes.build.builder import add, build, cast, concatenate, slice_along
 from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.schedule.unrolled_scan import may_be_recorded
@@ -66,8 +66,8 @@ class Halves:
         return graph_of([*held.values(), *now.values(), *self._unchanging], found)
 
     def between(self) -> Graph:
-        """The second half of a turn and the first of the next, of what is handed on, rows of sequences of both turns and
-        what is read: what is handed on, what is stacked early by the next turn, and what is stacked late by this one."""
+        """The second half of a turn and the first of the next, of what is handed on, the rows that sequences have for
+        both and what is read: what is handed on, what the next turn stacks early, and what this one stacks late."""
         held, now, following = self._held(), self._rows("now"), self._rows("next")
         found = self._computed(self._late_results, {**held, **now})
         carried = dict(zip(self.body.inputs[: self.carries], found[: self.carries], strict=True))

@@ -274,7 +274,11 @@ class Target:
 
     def in_loops(self) -> Target:
         """The same target for what is computed in each turn of a loop."""
-        return replace(self, products=replace(self.products, are_gates=self.loops.are_gates))
+        are_gates, parts = self.loops.are_gates, self.products.parts
+        products = replace(
+            self.products, are_gates=are_gates, parts=lambda dot: 1 if are_gates(dot) else parts(dot)
+        )
+        return replace(self, products=products)
 
 
 ANY_DEVICE = Target()

@@ -1,9 +1,9 @@
 """Products of few rows side by side, and what is computed from them element by element.
 
-A workgroup has some rows and the same columns of every product, and its invocations share the sums too: all terms are on
-their way from memory at about the same time, where a loop over parts of the sum would wait for each part. What the
-slices of a sum add up to passes through shared memory. Then each invocation has an element of every product, such as the
-gates of a cell, and computes the results there.
+A workgroup has some rows and the same columns of every product, and its invocations share the sums, too: all terms are
+on their way from memory at about the same time, where a loop over parts of the sum would wait for each part. What the
+slices of a sum add up to passes through shared memory. Then each invocation has an element of every product, such as
+the gates of a cell, and computes the results there.
 """
 
 from __future__ import annotations
@@ -217,7 +217,8 @@ class _Gates:
             coordinates = self.kernel.coordinates
             with body.at(self._at(element)):
                 for number, dot in enumerate(self.dots):
-                    first = body.declare(body.scopes[-1], "int", body.index(linear([(element, tile.line)], number * self.count * tile.line)))
+                    place = body.index(linear([(element, tile.line)], number * self.count * tile.line))
+                    first = body.declare(body.scopes[-1], "int", place)
                     name = body.name()
                     body.line(f"float {name} = parts[{first}];")
                     head = f"{body.uses.unroll}for (int s = 1; s < {tile.slices}; ++s)"

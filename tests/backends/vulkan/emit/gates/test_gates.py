@@ -1,4 +1,4 @@
-"""Products of few rows in loops, and what follows them, as one kernel a turn: on the device, against the interpreter."""
+"""Products of few rows in loops, and what follows them, as one kernel a turn: against the interpreter."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from tests.backends.vulkan.run.execution import backend_with, run
 
 random = np.random.default_rng(8)
 WIDE_GPU = replace(GENERIC_GPU, float16=True, int8=True, int16=True, storage_8bit=True, storage_16bit=True)
+LARGE_GPU = replace(WIDE_GPU, shared_memory_bytes=49152)
 
 
 def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
@@ -202,10 +203,10 @@ def gradient_of(function: Callable[..., Any]) -> Callable[..., Any]:
     return gradients
 
 
-# With the kernels of a turn of the gradient's loop. The gradient of a vector that every row reads is a sum over rows; the
-# gradient of gates that are split after a function of all of them is a map.
+# With the kernels of a turn of the gradient's loop. The gradient of a vector that every row reads is a sum over rows;
+# the gradient of gates that are split after a function of all of them is a map.
 GRADIENTS = {name: ["gates"] for name in CELLS}
-GRADIENTS |= {"peephole": ["gates", "row"], "reset before": ["gates", "map", "gates", "map"]}
+GRADIENTS |= {"peephole": ["gates", "row", "map"], "reset before": ["gates", "map", "gates", "map"]}
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -224,3 +225,62 @@ def test_a_turn_of_the_gradient_goes_from_product_to_product(name: str, dtype: s
             scale = max(1.0, float(np.max(np.abs(right))))
             bound = 3e-5 if dtype == "f32" else 0.1
             np.testing.assert_allclose(found.astype("f"), right.astype("f"), rtol=0, atol=bound * scale)
+
+
+# -- choices -----------------------------------------------------------------------------------------------------------
+
+
+def product(rows: int, summed: int, columns: int) -> Any:
+    kinds = lx.ShapeDtype((rows, summed), "float32"), lx.ShapeDtype((summed, columns), "float32")
+    return lx.trace(lambda x, w: x @ w)(*kinds).nodes[0]
+
+
+def test_gates_are_products_of_few_rows_on_gpus() -> None:
+    assert are_gates(product(32, 512, 2048), WIDE_GPU)
+    assert not are_gates(product(32, 512, 2048), CPU_DRIVER)
+    assert not are_gates(product(32, 512, 2048), GENERIC_GPU)  # it addresses no narrow element by itself
+    others = [(512, 512, 64), (32, 4096, 4096), (32, 510, 2048), (32, 512, 2046), (32, 8, 2048), (32, 8192, 64)]
+    for sizes in others:
+        assert not are_gates(product(*sizes), WIDE_GPU), sizes
+
+
+@pytest.mark.parametrize("products", [1, 2, 3, 4])
+@pytest.mark.parametrize("rows", [1, 3, 8, 32, 200])
+def test_tiles_fit_workgroups_and_their_memory(products: int, rows: int) -> None:
+    for summed, columns in [(32, 4), (512, 512), (2048, 512), (36, 44), (4096, 1024)]:
+        tile = tile_of(Sizes((), (rows,), (columns,), (summed,)), products, WIDE_GPU)
+        assert tile.rows % tile.register_rows == 0 and 4 * tile.slices <= summed
+        assert tile.threads <= GATE_PRODUCTS.threads
+        assert tile.shared_bytes(products) <= WIDE_GPU.shared_memory_bytes
+
+
+def test_the_cell_of_an_lstm_keeps_every_processor_busy() -> None:
+    tile = tile_of(Sizes((), (32,), (512,), (512,)), 4, LARGE_GPU)
+    assert tile == GateTile(32, 4, 2, 16) and tile.tiles(Sizes((), (32,), (512,), (512,))) == 128
+
+
+def test_shaders_are_valid_for_every_device() -> None:
+    function, arguments = CELLS["lstm with odd tiles"][0]
+    plan = emit_program(program_of(graph_of(gradient_of(function), arguments)), WIDE_GPU)
+    assert all(compile_glsl(dispatch.shader.source) for dispatch in plan.dispatches)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3, 18, 33])
+def test_scans_of_any_length_are_rotated(turns: int) -> None:
+    """Alone, with one turn between the ends, and with more than are recorded at once."""
+    function, arguments = case(lstm, 3, 32, 4, turns)
+    graph = graph_of(gradient_of(function), arguments)
+    results = run(graph, [*arguments], device=backend_with(kind="gpu"))
+    for found, wanted in zip(results, interpret(graph, *arguments), strict=True):
+        scale = max(1.0, float(np.max(np.abs(wanted))))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-5 * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_long_sums_of_gates_are_not_computed_in_parts(dtype: str) -> None:
+    """As other products of few rows are."""
+    shapes = [(32, 512), (2048, 512), (2048,), (3, 32, 2048)]
+    kinds = [lx.ShapeDtype(shape, dtype) for shape in shapes]
+    graph = simplify(inline_calls(lx.trace(gradient_of(lstm))(*kinds)))
+    steps = [step for step in steps_of(program_of(graph, LARGE_GPU).steps) if ".last0." in step.name]
+    assert [step.kernel.kind for step in steps] == ["gates", "gates"]
