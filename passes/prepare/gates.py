@@ -9,7 +9,7 @@ are products of one shape, which one kernel computes together with all that foll
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
@@ -21,36 +21,36 @@ from lavax.passes.target.kernel_limits import MOST_GATES
 from lavax.passes.target.target import Target
 
 _MOST_NODES = 16  # between a product and its slices
-_Window = tuple[int, int]  # of the last axis
+Window = tuple[int, int]  # of the last axis
 
 
 def with_gates_as_products(graph: Graph, target: Target) -> Graph:
     """The graph with such slices as products of their own, if nothing else reads the product."""
     cones = {dot: cone for dot in graph.nodes if dot.op == "dot" and target.products.are_gates(dot)
-             and (cone := _cone(dot, graph))}  # fmt: skip
+             and (cone := cone_of_gates(dot, graph, graph.outputs))}  # fmt: skip
     if not cones:
         return graph
     of_slice = {each: cone for cone in cones.values() for each in cone if each.op == "slice"}
     left_out = {node for cone in cones.values() for node in cone}
     found: dict[Node, Node] = {node: node for node in graph.inputs}
-    parts: dict[tuple[Node, _Window], Node] = {}
+    parts: dict[tuple[Node, Window], Node] = {}
     with located():
         for node in graph.nodes:
             set_location(node.location)
             if node in of_slice:
-                window = node.attrs["start"][-1], node.attrs["limit"][-1]
-                found[node] = _part(node.operands[0], window, of_slice[node], found, parts)
+                found[node] = _part(node.operands[0], window_of(node), of_slice[node], found, parts)
             elif node not in left_out:
                 found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
-def _cone(dot: Node, graph: Graph) -> Sequence[Node]:
+def cone_of_gates(dot: Node, graph: Graph, read: Collection[Node]) -> Sequence[Node]:
     """A product, what is computed from it element by element, and slices of that, in the graph's order; nothing if they
-    are not a few equal slices of its columns, or something else reads what lies between."""
+    are not slices of its columns in a few equal windows, or something else reads what lies between, such as whoever
+    reads the values `read`."""
     if len(sizes_of(dot).columns) != 1:
         return ()
-    outputs = frozenset(graph.outputs)
+    outputs = frozenset(read)
     cone, slices, ahead = {dot: None}, dict[Node, None](), [dot]
     while ahead:
         node = ahead.pop()
@@ -64,8 +64,14 @@ def _cone(dot: Node, graph: Graph) -> Sequence[Node]:
             elif user not in cone:
                 cone[user] = None
                 ahead.append(user)
-    alike = len({each.shape for each in slices}) == 1 and 1 < len(slices) <= MOST_GATES
+    windows = {window_of(each) for each in slices}
+    alike = len({end - start for start, end in windows}) == 1 and 1 < len(windows) <= MOST_GATES
     return sorted((*cone, *slices), key=graph.position.__getitem__) if alike else ()
+
+
+def window_of(columns: Node) -> Window:
+    """The columns that a slice takes."""
+    return columns.attrs["start"][-1], columns.attrs["limit"][-1]
 
 
 def _is_slice_of_columns(node: Node) -> bool:
@@ -78,10 +84,10 @@ def _is_slice_of_columns(node: Node) -> bool:
 
 def _part(
     node: Node,
-    window: _Window,
+    window: Window,
     cone: Sequence[Node],
     found: Mapping[Node, Node],
-    parts: dict[tuple[Node, _Window], Node],
+    parts: dict[tuple[Node, Window], Node],
 ) -> Node:
     """The window of a value of the cone."""
     inside = frozenset(cone)
@@ -99,7 +105,7 @@ def _part(
     return parts[node, window]
 
 
-def _product(dot: Node, window: _Window, found: Mapping[Node, Node]) -> Node:
+def _product(dot: Node, window: Window, found: Mapping[Node, Node]) -> Node:
     left, right = (found[operand] for operand in dot.operands)
     (axis,) = free_axes(right.type, dot.attrs["batch"][1], dot.attrs["contract"][1])
     narrow = _slice(right.operands[0], axis, window) if is_widening(right) else None
@@ -107,7 +113,7 @@ def _product(dot: Node, window: _Window, found: Mapping[Node, Node]) -> Node:
     return build("dot", *operands, **dot.attrs)
 
 
-def _slice(x: Node, axis: int, window: _Window) -> Node:
+def _slice(x: Node, axis: int, window: Window) -> Node:
     if x.op == "constant":
         first, end = window
         axis %= len(x.shape)

@@ -5,9 +5,6 @@ turn of the gradient takes a dispatch for what the gates' gradients are, and one
 turn's product and the next turn's gates is nothing but elements, so turns are recorded from product to product:
 
     first half of turn 0; (second half of turn t, first half of turn t + 1) for each t; second half of the last turn
-
-`with_factors_apart` prepares such scans: gates that are joined before the product are products of each, added up, and
-are stacked each for itself, because one kernel writes values of one shape.
 """
 
 from __future__ import annotations
@@ -15,13 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, further_inputs, graph_of, make_node, topological, with_operands
+from lavax.ir.graph import Graph, Node, further_inputs, graph_of, topological, with_operands
 from lavax.ir.operation import OPERATIONS
-from lavax.ir.types import float32, tuple_of
-from lavax.passes.build.builder import add, build, cast, concatenate, slice_along
-from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.schedule.unrolled_scan import may_be_recorded
-from lavax.passes.target.kernel_limits import MOST_GATES
 from lavax.passes.target.target import Loops
 
 _FAMILIES = frozenset(("elementwise", "movement", "source", "reduction", "contraction"))
@@ -137,103 +130,3 @@ def _made_of(body: Graph, roots: Iterable[Node]) -> set[Node]:
         if not found.isdisjoint(node.operands):
             found.add(node)
     return found
-
-
-# -- joined factors ----------------------------------------------------------------------------------------------------
-
-
-def with_factors_apart(graph: Graph, loops: Loops) -> Graph:
-    """The graph whose rotated scans multiply and stack values for themselves that were joined before."""
-    if not any(node.op == "scan" for node in graph.nodes):
-        return graph
-    found: dict[Node, Node] = {node: node for node in graph.inputs}
-    places: dict[Node, list[tuple[int, ...]]] = {}  # of a new scan: where the results of the old one are
-    for node in graph.nodes:
-        if node.op == "item" and node.operands[0] in places:
-            loop = found[node.operands[0]]
-            parts = [item(loop, place) for place in places[node.operands[0]][node.attrs["index"]]]
-            found[node] = parts[0] if len(parts) == 1 else concatenate(parts, node.type.rank - 1)
-            continue
-        built = with_operands(node, tuple(found[operand] for operand in node.operands))
-        if node.op == "scan" and (apart := _apart(built, loops)) is not None:
-            built, places[node] = apart
-        found[node] = built
-    return graph_of(graph.inputs, [found[output] for output in graph.outputs]) if places else graph
-
-
-def _apart(scan: Node, loops: Loops) -> tuple[Node, list[tuple[int, ...]]] | None:
-    if halves_of(scan, loops) is None:
-        return None
-    body, carries = scan.attrs["body"], scan.attrs["carries"]
-    joined = {dot: parts for dot in body.nodes if dot.op == "dot" and (parts := _parts_of_factor(dot))}
-    if not joined:
-        return None
-    found: dict[Node, Node] = {node: node for node in body.inputs}
-    for node in body.nodes:
-        if node in joined:
-            found[node] = _in_parts(node, [found[part] for part in joined[node]], found[node.operands[1]])
-        else:
-            found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
-    outputs = [found[output] for output in body.outputs[:carries]]
-    types, places = [*parts_of(scan)[:carries]], [(place,) for place in range(carries)]
-    for output, type in zip(body.outputs[carries:], parts_of(scan)[carries:], strict=True):
-        pieces = [found[part] for part in _parts(output) or [output]]
-        places.append(tuple(range(len(outputs), len(outputs) + len(pieces))))
-        outputs += pieces
-        types += [type.with_shape((*type.shape[:-1], piece.shape[-1])) if len(pieces) > 1 else type for piece in pieces]
-    attrs = {**scan.attrs, "body": graph_of(body.inputs, outputs)}
-    made = make_node("scan", scan.operands, attrs, tuple_of(types), scan.location)
-    return (made, places) if halves_of(made, loops) is not None else None
-
-
-def _parts_of_factor(dot: Node) -> list[Node]:
-    (left, _), rank = dot.operands, dot.operands[0].type.rank
-    return _parts(left) if dot.attrs["contract"][0] == (rank - 1,) and dot.attrs["batch"] == ((), ()) else []
-
-
-def _parts(node: Node) -> list[Node]:
-    """The few values of one shape that a value joins along its last axis; none if it is no such value."""
-    if node.op == "concatenate" and node.attrs["axis"] == node.type.rank - 1:
-        parts = list(node.operands)
-    else:
-        parts = _padded_parts(node)
-    alike = len({part.shape for part in parts}) == 1 and 1 < len(parts) <= MOST_GATES
-    return parts if alike else []
-
-
-def _padded_parts(node: Node) -> list[Node]:
-    """The parts of a sum of values that are padded with zeros to where they do not meet."""
-    found: dict[int, Node] = {}
-    ahead = [node]
-    while ahead:
-        each = ahead.pop()
-        if each.op == "add" and len(found) + len(ahead) < MOST_GATES:
-            ahead += each.operands
-            continue
-        if each.op != "pad" or each.attrs["value"] != 0 or any(each.attrs["interior"]) or min(each.attrs["low"]) < 0:
-            return []
-        *ahead_of, low = each.attrs["low"]
-        *behind, _ = each.attrs["high"]
-        if any(ahead_of) or any(behind) or low in found:
-            return []
-        found[low] = each.operands[0]
-    parts = [found[low] for low in sorted(found)]
-    starts = [sum(part.shape[-1] for part in parts[:number]) for number in range(len(parts))]
-    whole = sum(part.shape[-1] for part in parts) == node.shape[-1]
-    return parts if whole and starts == sorted(found) else []
-
-
-def _in_parts(dot: Node, parts: Sequence[Node], right: Node) -> Node:
-    """A product of joined values as a sum of products, in 32 bits at least."""
-    (axis,), total, start = dot.attrs["contract"][1], None, 0
-    attrs = dict(dot.attrs)
-    wide = parts[0].dtype.bits < 32
-    if wide:
-        attrs["precision"] = parts[0].dtype.name
-    for part in parts:
-        end = start + part.shape[-1]
-        factors = part, slice_along(right, axis, start, end)
-        product = build("dot", *((cast(factor, float32) for factor in factors) if wide else factors), **attrs)
-        total, start = product if total is None else add(total, product), end
-    assert total is not None
-    return cast(total, dot.dtype) if wide else total

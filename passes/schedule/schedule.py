@@ -21,8 +21,8 @@ from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
 from lavax.passes.schedule.results_once import with_results_once
-from lavax.passes.schedule.rotated_turns import with_factors_apart
 from lavax.passes.schedule.sizes import refuse_too_large, refuse_uncountable
+from lavax.passes.schedule.stacked_gates import with_gates_stacked
 from lavax.passes.schedule.unread_carries import without_unread
 from lavax.passes.target.target import ANY_DEVICE, Target
 
@@ -59,7 +59,7 @@ def schedule(
     graph is fused again.
     """
     graph = with_factors_in_order(without_unread(graph), target.loops.slices)
-    graph = with_factors_apart(graph, target.loops)
+    graph = with_gates_stacked(graph, target.loops)
     known: dict[Hashable, Kernel] = {}
     pieces = _pieces(graph, target, pairs or {}, known)
     worth = target.fusion.operations_per_byte

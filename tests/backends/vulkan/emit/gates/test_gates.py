@@ -212,12 +212,13 @@ GRADIENTS |= {"peephole": ["gates", "row", "map"], "reset before": ["gates", "ma
 @pytest.mark.parametrize("name", GRADIENTS)
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_a_turn_of_the_gradient_goes_from_product_to_product(name: str, dtype: str) -> None:
-    (function, arguments), _ = CELLS[name]
+    (function, arguments), kernels = CELLS[name]
     given = tuple(lnp.asarray(x).astype(DTYPES[dtype]) for x in arguments)
     graph = graph_of(gradient_of(function), given)
     program = program_of(graph)
     turns = [step.kernel.kind for step in steps_of(program.steps) if ".turns.body.last0." in step.name]
-    assert turns == GRADIENTS[name]
+    forward = [step.kernel.kind for step in steps_of(program.steps) if ".body.last0." in step.name]
+    assert turns == GRADIENTS[name] and forward == [*["gates"] * kernels, *turns]
     arrays = [np.asarray(x) for x in given]
     wanted = interpret(graph_of(gradient_of(function), arguments), *arguments)
     for results in (interpret_kernels(program, *arrays), run(graph, arrays, device=backend_with(kind="gpu"))):
