@@ -19,6 +19,9 @@ def _dot(node: Node, operands: Sequence[Operand], axis: Axis) -> Node:
         right_batch, right_sum = shifted(right_batch), shifted(right_sum)
     if left.batched and right.batched:
         return dot(left.node, right.node, (left_sum, right_sum), ((0, *left_batch), (0, *right_batch)), **rounding)
+    if right.batched and not left_batch and right.node.type.rank == 1 + len(right_sum):
+        # Vectors become the rows of a product, whose batch axis is in front already.
+        return dot(right.node, left.node, (right_sum, left_sum), **rounding)
     product = dot(left.node, right.node, (left_sum, right_sum), (left_batch, right_batch), **rounding)
     free_before = 0 if left.batched else len(free_axes_of(product)[0])
     return to_front(product, len(left_batch) + free_before)

@@ -1,9 +1,10 @@
-"""Results of loops that never turn."""
+"""Results of loops that never turn, and products that loops need not wait for."""
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from lavax.ir.graph import Node
+from lavax.passes.simplify.products_ahead import with_products_ahead
 from lavax.passes.simplify.rewriting import RewriteRule
 
 
@@ -16,4 +17,4 @@ def _result_of_no_turns(node: Node) -> Node | None:
     return loop.operands[index]
 
 
-RULES: Mapping[str, tuple[RewriteRule, ...]] = {"item": (_result_of_no_turns,)}
+RULES: Mapping[str, tuple[RewriteRule, ...]] = {"item": (_result_of_no_turns,), "scan": (with_products_ahead,)}
