@@ -14,6 +14,7 @@ from lavax.ir.types import float32, tuple_of
 from lavax.passes.build.builder import add, build, cast, concatenate, slice_along
 from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.prepare.gates import Window, cone_of_gates, window_of
+from lavax.passes.schedule.factors_in_order import with_factors_along_sums
 from lavax.passes.schedule.rotated_turns import halves_of
 from lavax.passes.schedule.unrolled_scan import may_be_recorded
 from lavax.passes.target.kernel_limits import MOST_GATES
@@ -35,11 +36,13 @@ def with_gates_stacked(graph: Graph, loops: Loops) -> Graph:
             found[node] = parts[0] if len(parts) == 1 else concatenate(parts, node.type.rank - 1)
             continue
         built = with_operands(node, tuple(found[operand] for operand in node.operands))
+        if node.op == "scan":
+            built = with_factors_along_sums(built, loops)
         for rewrite in (_with_factors_apart, _with_products_apart) if node.op == "scan" else ():
             if node not in places and (apart := rewrite(built, loops)) is not None:
                 built, places[node] = apart
         found[node] = built
-    return graph_of(graph.inputs, [found[output] for output in graph.outputs]) if places else graph
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
 def _with_factors_apart(scan: Node, loops: Loops) -> tuple[Node, _Places] | None:
