@@ -23,10 +23,10 @@ def with_factors_along_sums(scan: Node, loops: Loops) -> Node:
         return scan
 
     def factor_of(dot: Node) -> tuple[_Factor | None, ...]:
-        right, (along, *others) = dot.operands[1], (*dot.attrs["contract"][1], -1)
-        is_last = along == right.type.rank - 1
-        if not loops.are_gates(dot) or right.op != INPUT or len(others) > 1 or is_last:
+        right, summed = dot.operands[1], dot.attrs["contract"][1]
+        if not loops.are_gates(dot) or right.op != INPUT or len(summed) != 1 or summed[0] == right.type.rank - 1:
             return None, None
+        (along,) = summed
         return None, (right, (*(axis for axis in range(right.type.rank) if axis != along), along))
 
     def reading(built: Node, dot: Node, inputs: Mapping[_Factor, Node]) -> Node:

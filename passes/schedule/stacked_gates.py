@@ -60,8 +60,8 @@ def _with_factors_apart(scan: Node, loops: Loops) -> tuple[Node, _Places] | None
         else:
             found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
     stacked = body.outputs[scan.attrs["carries"] :]
-    parts = {output: [found[part] for part in parts] for output in stacked if (parts := _parts(output))}
-    made, places = _stacking(scan, found, parts)
+    apart = {output: [found[part] for part in parts] for output in stacked if (parts := _parts(output))}
+    made, places = _stacking(scan, found, apart)
     return (made, places) if halves_of(made, loops) is not None else None
 
 
@@ -91,7 +91,7 @@ def _stacking(scan: Node, found: Mapping[Node, Node], parts: Mapping[Node, Seque
     """The scan with new values for those of its body, and with parts of what it stacks in place of some."""
     body, carries = scan.attrs["body"], scan.attrs["carries"]
     outputs = [found[output] for output in body.outputs[:carries]]
-    types, places = [*parts_of(scan)[:carries]], [(place,) for place in range(carries)]
+    types, places = [*parts_of(scan)[:carries]], _Places((place,) for place in range(carries))
     for output, type in zip(body.outputs[carries:], parts_of(scan)[carries:], strict=True):
         own = parts.get(output, (found[output],))
         places.append(tuple(range(len(outputs), len(outputs) + len(own))))

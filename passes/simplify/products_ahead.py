@@ -140,7 +140,7 @@ def _ahead(scan: Node, body: Graph) -> Node | None:
 
 
 def _is_large(dot: Node) -> bool:
-    terms = prod(dot.operands[0].shape[axis] for axis in dot.attrs["contract"][0])
+    terms: int = prod(dot.operands[0].shape[axis] for axis in dot.attrs["contract"][0])
     return dot.type.size * terms >= PRODUCTS_AHEAD.products
 
 
@@ -226,8 +226,7 @@ def _product_of_all(dot: Node, operands: Sequence[Node], moving: Sequence[bool])
     before = len(dot.attrs["batch"][0])
     if side:
         before += len(free_axes(dot.operands[0].type, dot.attrs["batch"][0], dot.attrs["contract"][0]))
-    axes = range(product.type.rank)
-    return transposed(product, (before, *(axis for axis in axes if axis != before)))
+    return transposed(product, (before, *(axis for axis in range(product.type.rank) if axis != before)))
 
 
 def _attrs_of_all(node: Node, length: int) -> dict[str, object]:
