@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, topological, with_operands
 from lavax.ir.operation import OPERATIONS
+from lavax.passes.numerics.narrow_movement import is_widening
 from lavax.passes.schedule.unrolled_scan import may_be_recorded
 from lavax.passes.target.target import Loops
 
@@ -113,7 +114,7 @@ def halves_of(scan: Node, loops: Loops) -> Halves | None:
         return None
     read = [operand for node in body.nodes if node in late for operand in node.operands]
     read += [output for output in body.outputs[:carries] if output not in late]
-    handed = tuple(dict.fromkeys(node for node in read if node in moving and node not in late))
+    handed = tuple(dict.fromkeys(_as_stored(node) for node in read if node in moving and node not in late))
     most = ROTATED_TURNS.handed, ROTATED_TURNS.nbytes
     if len(handed) > most[0] or any(node.type.nbytes > most[1] for node in handed):
         return None
@@ -121,6 +122,13 @@ def halves_of(scan: Node, loops: Loops) -> Halves | None:
     by_late = tuple(p for p in stacked if body.outputs[p] in late)
     early = tuple(p for p in stacked if body.outputs[p] not in late)
     return Halves(body, carries, int(scan.attrs["sequences"]), handed, early, by_late)
+
+
+def _as_stored(node: Node) -> Node:
+    """What is handed on in place of a value that is only wider: the second half widens it."""
+    while is_widening(node):
+        (node,) = node.operands
+    return node
 
 
 def _made_of(body: Graph, roots: Iterable[Node]) -> set[Node]:
