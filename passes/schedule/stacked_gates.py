@@ -24,7 +24,7 @@ _Places = list[tuple[int, ...]]  # per result of a scan: where it, or its parts,
 
 
 def with_gates_stacked(graph: Graph, loops: Loops) -> Graph:
-    """The graph with such scans."""
+    """The graph with such scans; those that workgroups run slice by slice stay as they are."""
     if not any(node.op == "scan" for node in graph.nodes):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
@@ -36,13 +36,25 @@ def with_gates_stacked(graph: Graph, loops: Loops) -> Graph:
             found[node] = parts[0] if len(parts) == 1 else concatenate(parts, node.type.rank - 1)
             continue
         built = with_operands(node, tuple(found[operand] for operand in node.operands))
-        if node.op == "scan":
-            built = with_factors_along_sums(built, loops)
-        for rewrite in (_with_factors_apart, _with_products_apart) if node.op == "scan" else ():
-            if node not in places and (apart := rewrite(built, loops)) is not None:
-                built, places[node] = apart
+        if node.op == "scan" and not loops.slices(built):
+            built, of_results = _in_turns(built, loops)
+            places |= {node: of_results} if of_results else {}
         found[node] = built
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def _in_turns(scan: Node, loops: Loops) -> tuple[Node, _Places]:
+    """The scan as one whose gates are stacked, and where its results are, if that changed.
+
+    Parts may be small enough for workgroups to run it slice by slice, which read a matrix in its own order.
+    """
+    apart = _stacked(scan, loops)
+    return apart if loops.slices(apart[0]) else _stacked(with_factors_along_sums(scan, loops), loops)
+
+
+def _stacked(scan: Node, loops: Loops) -> tuple[Node, _Places]:
+    found = _with_factors_apart(scan, loops) or _with_products_apart(scan, loops)
+    return found or (scan, [])
 
 
 def _with_factors_apart(scan: Node, loops: Loops) -> tuple[Node, _Places] | None:

@@ -23,7 +23,7 @@ from lavax.passes.build.control_flow import parts_of
 
 @dataclass(frozen=True)
 class ProductsAhead:
-    """The products that are worth it. Exercised by `python -m benchmarks recurrent`."""
+    """The products that are worth it. Exercised by `python -m benchmarks architectures`."""
 
     products: int = 1 << 10  # of a turn, at least
     nbytes: int = 1 << 28  # of all rows, at most

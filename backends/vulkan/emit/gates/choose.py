@@ -12,7 +12,7 @@ from lavax.passes.build.contraction_geometry import Sizes, sizes_of
 
 @dataclass(frozen=True)
 class GateProducts:
-    """The products, and the work of an invocation. Exercised by `python -m benchmarks architectures --only lstm`."""
+    """The products, and the work of an invocation. Exercised by `python -m benchmarks architectures`."""
 
     rows: int = 256  # of a product, at most
     summed: tuple[int, int] = (32, 4096)  # the shortest and the longest sum

@@ -285,3 +285,13 @@ def test_long_sums_of_gates_are_not_computed_in_parts(dtype: str) -> None:
     graph = simplify(inline_calls(lx.trace(gradient_of(lstm))(*kinds)))
     steps = [step for step in steps_of(program_of(graph, LARGE_GPU).steps) if ".last0." in step.name]
     assert [step.kernel.kind for step in steps] == ["gates", "gates"]
+
+
+def test_small_cells_are_run_slice_by_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also their gradients, whose product has four times the terms, once that is a product for each gate."""
+    monkeypatch.undo()
+    shapes = [(64, 128), (512, 128), (512,), (9, 64, 512)]
+    kinds = [lx.ShapeDtype(shape, "float32") for shape in shapes]
+    graph = simplify(inline_calls(lx.trace(gradient_of(lstm))(*kinds)))
+    steps = steps_of(program_of(graph, LARGE_GPU).steps)
+    assert [step.kernel.kind for step in steps if step.kernel.kind in ("slices", "gates")] == ["slices"] * 2
