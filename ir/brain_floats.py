@@ -27,6 +27,8 @@ def brain_floats_to_bits(numbers: np.ndarray) -> np.ndarray:
     """Rounds numbers to the nearest even and returns their bits in uint16."""
     if numbers.dtype.itemsize > 4 and numbers.dtype.kind == "f":
         numbers = _rounded_to_odd(numbers)
+    elif is_narrow(numbers.dtype):
+        numbers = numbers.astype(np.float32)  # exact; ml_dtypes 0.4 and 0.5.0 make no bfloat16 of integers of 4 bits
     with np.errstate(over="ignore", invalid="ignore"):
         return numbers.astype(brain_float(), copy=False).view(np.uint16)
 
