@@ -49,6 +49,7 @@ from lavax.numpy.elementwise.signs import *
 from lavax.numpy.elementwise.trigonometric import *
 from lavax.numpy.functional.along_axis import *
 from lavax.numpy.functional.piecewise import *
+from lavax.numpy.functional.ufuncs import *
 from lavax.numpy.functional.vectorize import *
 from lavax.numpy.grids.flat_indices import *
 from lavax.numpy.grids.grids import *

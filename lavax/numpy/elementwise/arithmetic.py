@@ -10,8 +10,7 @@ from lavax.tracer import bind, constant, with_weak
 from lavax.tracer.values.value import Value
 
 __all__ = [
-    "abs", "add", "divide", "fabs", "multiply", "negative", "positive", "reciprocal", "sign", "square",
-    "subtract",
+    "abs", "divide", "fabs", "positive", "reciprocal", "sign", "square",
 ]  # fmt: skip
 
 add = binary_function("add", "x + y")

@@ -10,8 +10,7 @@ from lavax.numpy.elementwise.arithmetic import abs
 from lavax.tracer.values.value import Value
 
 __all__ = [
-    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift",
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from lavax.tracer.values.value import Value
 
 __all__ = [
     "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "less", "less_equal",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal",
+    "logical_not", "not_equal",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from lavax.tracer import bind, with_weak
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
-__all__ = ["exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2"]
+__all__ = ["exp", "exp2", "expm1", "log", "log10", "log1p", "log2"]
 
 exp = real_function("exp", "e to the power of `x`")
 expm1 = real_function("expm1", "exp(x) - 1, exact for small `x`")

@@ -7,7 +7,7 @@ from lavax.numpy.elementwise.comparison import isnan, where
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
-__all__ = ["clip", "fmax", "fmin", "maximum", "minimum"]
+__all__ = ["clip", "fmax", "fmin"]
 
 maximum = binary_function("maximum", "The greater of `x` and `y`; NaN where either is")
 minimum = binary_function("minimum", "The smaller of `x` and `y`; NaN where either is")
