@@ -60,8 +60,10 @@ class ufunc:  # noqa: N801  # NumPy's name
 
     __name__: str
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+    def __call__(self, *args: Any, **kwargs: Any) -> Value:
+        """The array, or a tuple of them if `nout` is not 1."""
+        made: Value = self._function(*args, **kwargs)
+        return made
 
     def __repr__(self) -> str:
         return f"<lavax.numpy.ufunc {self.__name__!r}>"
@@ -214,7 +216,7 @@ def _with_initial(reduction: _Function, join: _Function) -> _Function:
 
     def fold(value: Value, axis: Any, keepdims: bool, initial: Any, where: Any) -> Value:
         found: Value = reduction(value, axis, keepdims=keepdims, where=where)
-        return found if initial is None else join(found, initial)  # type: ignore[no-any-return]
+        return found if initial is None else join(found, initial)
 
     return fold
 
