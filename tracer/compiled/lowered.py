@@ -17,7 +17,8 @@ from lavax.tracer.calls.signature import Signature
 from lavax.tracer.compiled.collection import without_collection
 from lavax.tracer.compiled.executable import ComputedPart, Executable, memory_of, plan, refuse_tracers
 from lavax.tracer.compiled.stages import StagedExecutable, executable
-from lavax.tracer.pytrees.pytree import unflatten
+from lavax.tracer.pytrees.pytree import TreeDef, unflatten
+from lavax.tracer.tracing.abstract_evaluation import shape_of
 from lavax.tracer.tracing.convert import argument
 from lavax.tracer.tracing.tracing import Traced, performed
 from lavax.tracer.values.abstract import Abstract
@@ -54,6 +55,17 @@ class Lowered:
             if holds_host_calls(self.optimized):
                 return [active().lower(plan(stage.graph).graph, tune=tune) for stage in divided(self.optimized)[1]]
             return [active().lower(self._parts.graph, self._parts.donated, tune=tune)]
+
+    @property
+    def out_tree(self) -> TreeDef:
+        """The structure of the result."""
+        return self.traced.structure
+
+    @property
+    def out_info(self) -> Any:
+        """The result with a ShapeDtype for each array."""
+        count = self.out_tree.leaf_count
+        return unflatten(self.out_tree, [shape_of(node) for node in self.traced.graph.outputs[:count]])
 
     def as_text(self, stage: str = "optimized") -> str:
         """The function at a stage of its way: "ir", "optimized", "prepare", "kernels", "fusion", "glsl" or "spirv".

@@ -85,6 +85,10 @@ class TreeDef:
         """The subtrees of `tree` at the leaves of this structure. Raises TreeMismatchError if it does not fit."""
         return flatten_up_to(self, tree)
 
+    def compose(self, inner: TreeDef) -> TreeDef:
+        """This structure with `inner` at each leaf."""
+        return structure(unflatten(self, [unflatten(inner, range(inner.leaf_count))] * self.leaf_count))
+
     def __repr__(self) -> str:
         """`dict(w=*, b=*)`, with a star for each leaf."""
         if self.kind is None:

@@ -27,6 +27,13 @@ def test_the_text_of_a_trace() -> None:
     )
 
 
+def test_what_a_lowered_function_gives() -> None:
+    lowered = lx.jit(lambda x: {"a": x @ x.T, "b": (x > 0, 3)}).lower(lx.ShapeDtypeStruct((2, 3), np.float16))
+    assert lowered.out_tree is lx.tree.structure({"a": 0, "b": (0, 0)})
+    expected = [((2, 2), "float16"), ((2, 3), "bool"), ((), "int32")]
+    assert [(each.shape, str(each.dtype)) for each in lx.tree.leaves(lowered.out_info)] == expected
+
+
 def test_input_names_follow_the_signature_and_parse() -> None:
     def f(params: Any, *xs: Any, scale: Any, **rest: Any) -> Any:
         return lnp.sin(scale)

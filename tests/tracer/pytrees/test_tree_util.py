@@ -128,6 +128,9 @@ def test_treedefs() -> None:
     assert tu.treedef_tuple([treedef, treedef]) is tu.tree_structure(({"a": [1, 2], "b": 3},) * 2)
     assert treedef.node_data() == (dict, ("a", "b")) and tu.tree_structure(1).node_data() is None
     assert treedef.flatten_up_to({"a": [[1], 2], "b": (3,)}) == [[1], 2, (3,)]
+    pair = tu.tree_structure((0, 0))
+    assert pair.compose(treedef) is tu.tree_structure(({"a": [1, 2], "b": 3},) * 2)
+    assert tu.tree_structure(0).compose(pair) is pair.compose(tu.tree_structure(0)) is pair
 
 
 def test_classes() -> None:
