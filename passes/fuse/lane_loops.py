@@ -21,6 +21,7 @@ from lavax.passes.build.ended_lanes import asked_by_lane
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.index import flatten, variable
 from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.kernels.runs import reads_in_one
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
 Prepare = Callable[[Graph], Graph]
@@ -77,7 +78,7 @@ def lanes_of(node: Node) -> Shape | None:
         return None
     own = _own_inputs(node)
     others = len(node.operands) - own
-    return lanes if _runs_by_lane(node, lanes, [False] * own, others, _rows_of(node)) else None
+    return lanes if _runs_by_lane(node, lanes, [False] * own, others, rows_of(node)) else None
 
 
 def shape_of_lanes(node: Node) -> Shape | None:
@@ -97,27 +98,30 @@ def _own_inputs(node: Node) -> int:
     return int(attrs["carries"] + attrs["sequences"]) if node.op == "scan" else len(attrs["body"].outputs)
 
 
-def _rows_of(node: Node) -> frozenset[Node]:
+def rows_of(node: Node) -> frozenset[Node]:
     """The inputs of a scan's body that are elements of sequences."""
     first = node.attrs["carries"] if node.op == "scan" else _own_inputs(node)
     return frozenset(node.attrs["body"].inputs[first : _own_inputs(node)])
 
 
-def rows_read(node: Node, lanes: Shape) -> list[tuple[Node, Coordinates]]:
-    """What a lane reads in a turn of a scan: inputs of the body that are not carried, at places that all turns have."""
+def rows_read(node: Node, lanes: Shape, runs: bool) -> list[tuple[Node, Coordinates]]:
+    """What a lane reads in a turn of a scan: inputs of the body that are not carried, at places that all turns have.
+
+    With `runs`, those of one array that are end to end are one read, as in shaders that know where they begin.
+    """
     body = node.attrs["body"]
     known = frozenset(body.inputs[node.attrs["carries"] :])
     variables = frozenset(f"lane{axis}" for axis in range(len(lanes)))
     within = (operand for inner in body.nodes if inner.op in _BODIES for operand in inner.operands)
     roots = [*body.outputs, *(operand for operand in within if operand.shape in (lanes, ()))]
     found: dict[tuple[Node, Coordinates], None] = {}
-    for read in _reads_of(roots, lanes):
+    for read in _reads_of(roots, lanes, runs):
         if read[0] in known and not any(index.reads_array or index.variables - variables for index in read[1]):
             found[read] = None
     return list(found)
 
 
-def _reads_of(roots: Sequence[Node], lanes: Shape) -> Iterator[tuple[Node, Coordinates]]:
+def _reads_of(roots: Sequence[Node], lanes: Shape, runs: bool = False) -> Iterator[tuple[Node, Coordinates]]:
     """All that a lane's elements of some values are computed from, each once."""
     stack: list[tuple[Node, Coordinates]] = [(root, at_lane(root.shape, lanes)) for root in roots]
     seen = set()
@@ -129,7 +133,7 @@ def _reads_of(roots: Sequence[Node], lanes: Shape) -> Iterator[tuple[Node, Coord
         yield read
         node, at = read
         if node.op in READS:
-            stack.extend(READS[node.op](node, at))
+            stack.extend(reads_in_one(node, at) if runs else READS[node.op](node, at))
 
 
 def at_lane(shape: Shape, lanes: Shape) -> Coordinates:

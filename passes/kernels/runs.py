@@ -30,6 +30,12 @@ class Run:
         return self.first + self.step * (self.count - 1)
 
 
+def reads_in_one(node: Node, at: Coordinates) -> tuple[Read, ...]:
+    """What an element is computed from, with runs of one array as one read of it."""
+    read = one_read(node, at)
+    return READS[node.op](node, at) if read is None else (read,)
+
+
 def one_read(node: Node, at: Coordinates) -> Read | None:
     """The only read of a concatenate whose operands are all runs of one array along one of its axes; else None."""
     if node.op != "concatenate" or len({_moved(operand) for operand in node.operands}) > 1:

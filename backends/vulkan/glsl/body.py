@@ -50,7 +50,7 @@ from lavax.passes.kernels.reads import (
     inside_pad,
     inside_unshear,
 )
-from lavax.passes.kernels.runs import one_read
+from lavax.passes.kernels.runs import reads_in_one
 
 LANE = variable("lane", VECTOR)
 _LANE = "lane"
@@ -338,8 +338,8 @@ class Body:
         found = self._read.get((node, id(at)))
         if found is None:
             self._asked_of(at)
-            read = None if self.parameters.lifted else one_read(node, at)
-            found = self._read[node, id(at)] = READS[node.op](node, at) if read is None else (read,)
+            reads = READS[node.op] if self.parameters.lifted else reads_in_one
+            found = self._read[node, id(at)] = reads(node, at)
         return found
 
     def _position(self, node: Node, at: Coordinates) -> Index:

@@ -13,7 +13,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.passes.build.control_flow import parts_of
-from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, at_lane, most_turns, own_condition, rows_read
+from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, at_lane, most_turns, own_condition, rows_of, rows_read
 from lavax.passes.kernels.index import Index, linear, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
@@ -61,6 +61,7 @@ class _LaneLoop:
     def __init__(self, kernel: Kernel, body: Body, outputs: dict[Node, str], turns: int) -> None:
         self.body, self.outputs, self.lanes, self.turns = body, outputs, kernel.domain.outer, turns
         self.loop, self.results = kernel.graph.nodes[0], kernel.graph.outputs
+        self.rows = rows_of(self.loop)
 
     def emit(self) -> None:
         loop, body = self.loop, self.body
@@ -95,7 +96,7 @@ class _LaneLoop:
         turn, carries = body.name(), loop.attrs["carries"]
         others = loop.operands[carries + loop.attrs["sequences"] :]
         unchanging = [self._unchanging(operand) for operand in others]
-        read = rows_read(loop, self.lanes) if is_outermost else []
+        read = rows_read(loop, self.lanes, not self.body.parameters.lifted) if is_outermost else []
         self._read_ahead(loop, read)
         together = _turns_together(loop, read) if is_outermost else 1
         whole = length - length % together
@@ -198,9 +199,9 @@ class _LaneLoop:
         return [self._value(output) for output in graph.outputs]
 
     def _share_addresses(self, inputs: Sequence[Node], operands: Sequence[Node]) -> None:
-        """Inputs of a body lie where the operands do."""
+        """Inputs of a body lie where the operands do, but for rows of sequences, which move."""
         for node, operand in zip(inputs, operands, strict=True):
-            if operand in self.body.addresses:
+            if operand in self.body.addresses and node not in self.rows:
                 self.body.addresses[node] = self.body.addresses[operand]
             if operand in self.body.unaligned:
                 self.body.unaligned.add(node)

@@ -51,6 +51,11 @@ def loss(x: Any) -> Any:
     return lnp.sum(lnp.arange(6.0) * lx.scan(lambda c, _: (lnp.sin(c) * 1.1, None), x, None, length=12)[0])
 
 
+def rolled(c: Any, rows: Any, reverse: bool = False) -> Any:
+    """From rows whose parts are one read at a computed place."""
+    return lx.scan(lambda c, x: (c * 0.5 + lnp.roll(x, 2), c + x[1]), c, rows, reverse=reverse)[0]
+
+
 def decaying(steps: Any, rates: Any, inputs: Any, reverse: bool = False) -> Any:
     """A state of each channel and number, from rows that have channels, numbers or neither."""
 
@@ -73,6 +78,8 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda *given: decaying(*given, reverse=True),
         (np.abs(ROWS[:20, :4]), GRID[:4], ROWS[:20, 3:]),
     ),
+    "rows that are turned": (rolled, (X, ROWS)),
+    "rows that are turned, backwards": (lambda c, rows: rolled(c, rows, reverse=True), (X, ROWS[:7])),
     "rows that are left": (filtered, (X, np.tile(ROWS, (2, 1))[:37])),
     "rows that are left, backwards": (
         lambda c, rows: filtered(c, rows, reverse=True), (X, np.tile(ROWS, (2, 1))[:37]),
