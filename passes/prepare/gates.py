@@ -9,7 +9,7 @@ are products of one shape, which one kernel computes together with all that foll
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
@@ -26,12 +26,12 @@ Window = tuple[int, int]  # of the last axis
 
 def with_gates_as_products(graph: Graph, target: Target) -> Graph:
     """The graph with such slices as products of their own, if nothing else reads the product."""
-    cones = {dot: cone for dot in graph.nodes if dot.op == "dot" and target.products.are_gates(dot)
-             and (cone := cone_of_gates(dot, graph, graph.outputs))}  # fmt: skip
+    dots = [node for node in graph.nodes if node.op == "dot" and target.products.are_gates(node)]
+    cones = _joined([cone for dot in dots if (cone := cone_of_gates(dot, graph, graph.outputs))], graph)
     if not cones:
         return graph
-    of_slice = {each: cone for cone in cones.values() for each in cone if each.op == "slice"}
-    left_out = {node for cone in cones.values() for node in cone}
+    of_slice = {each: cone for cone in cones for each in cone if each.op == "slice"}
+    left_out = {node for cone in cones for node in cone}
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     parts: dict[tuple[Node, Window], Node] = {}
     with located():
@@ -64,9 +64,25 @@ def cone_of_gates(dot: Node, graph: Graph, read: Collection[Node]) -> Sequence[N
             elif user not in cone:
                 cone[user] = None
                 ahead.append(user)
+    return sorted((*cone, *slices), key=graph.position.__getitem__) if _are_alike(slices) else ()
+
+
+def _are_alike(slices: Iterable[Node]) -> bool:
+    """Whether slices are of a few windows of one width."""
     windows = {window_of(each) for each in slices}
-    alike = len({end - start for start, end in windows}) == 1 and 1 < len(windows) <= MOST_GATES
-    return sorted((*cone, *slices), key=graph.position.__getitem__) if alike else ()
+    return len({end - start for start, end in windows}) == 1 and 1 < len(windows) <= MOST_GATES
+
+
+def _joined(cones: Iterable[Sequence[Node]], graph: Graph) -> list[Sequence[Node]]:
+    """The cones, with those that meet as one: the slices of a sum of products are of all of them."""
+    apart: list[set[Node]] = []
+    for cone in map(set, cones):
+        for other in [other for other in apart if not other.isdisjoint(cone)]:
+            apart.remove(other)
+            cone |= other
+        apart.append(cone)
+    alike = [cone for cone in apart if _are_alike(node for node in cone if node.op == "slice")]
+    return [sorted(cone, key=graph.position.__getitem__) for cone in alike]
 
 
 def window_of(columns: Node) -> Window:
@@ -90,9 +106,12 @@ def _part(
     parts: dict[tuple[Node, Window], Node],
 ) -> Node:
     """The window of a value of the cone."""
-    inside = frozenset(cone)
+    inside, needed = frozenset(cone), {node}
+    for value in reversed(cone):  # what only later slices need may be computed from this one
+        if value in needed:
+            needed.update(inside.intersection(value.operands))
     for value in cone:  # in order, so that operands are there
-        if value.op == "slice" or (value, window) in parts:
+        if value not in needed or (value, window) in parts:
             continue
         if value.op == "dot":
             parts[value, window] = _product(value, window, found)

@@ -66,9 +66,8 @@ class GatesInRegisters(GateKernel):
             names = [body.declare(body.scopes[-1], "vec4", text) for text in following]
             self._multiply(loaded)
             body.lines([f"{name} = {text};" for name, text in zip(loaded, names, strict=True)])
-            if not is_whole:
-                left = self._places()[0]
-                body.lines([f"{loaded[place]} = more ? {loaded[place]} : vec4(0);" for place in left])
+            if not is_whole:  # of both factors: zero times infinity is no zero
+                body.lines([f"{name} = more ? {name} : vec4(0);" for name in loaded])
         self._multiply(loaded)
         with body.block(""):
             for dot in range(len(self.dots)):
@@ -86,15 +85,15 @@ class GatesInRegisters(GateKernel):
         """A product for each left factor, of which several may have the same."""
         return list({(dot.operands[0], dot.attrs["contract"][0]): dot for dot in self.dots}.values())
 
-    def _places(self) -> tuple[list[int], list[list[int]], list[list[int]]]:
-        """The places among the loaded vectors: of all left factors, and per product of its left and right ones."""
+    def _places(self) -> tuple[list[list[int]], list[list[int]]]:
+        """The places among the loaded vectors, per product: of its left factor, and of its right one."""
         rows, lefts = self.tile.register_rows, self._lefts()
         order = [(dot.operands[0], dot.attrs["contract"][0]) for dot in lefts]
         numbers = [order.index((dot.operands[0], dot.attrs["contract"][0])) for dot in self.dots]
         first = len(lefts) * rows
         of_left = [[number * rows + row for row in range(rows)] for number in numbers]
         of_right = [[first + number * VECTOR + j for j in range(VECTOR)] for number in range(len(self.dots))]
-        return list(range(first)), of_left, of_right
+        return of_left, of_right
 
     def _load(self, k: Index) -> list[str]:
         """Four terms at the sum's vector k: of the left factors' rows, then of the columns of the right ones."""
@@ -127,7 +126,7 @@ class GatesInRegisters(GateKernel):
 
     def _multiply(self, loaded: list[str]) -> None:
         """Adds the products of loaded vectors to the sums."""
-        _, of_left, of_right = self._places()
+        of_left, of_right = self._places()
         for number, dot in enumerate(self.dots):
             right = [loaded[place] for place in of_right[number]]
             for row, place in enumerate(of_left[number]):

@@ -121,6 +121,32 @@ def apart(h: Any, w: Any, u: Any, rows: Any) -> Any:
     return lx.scan(turn, (h, h * 0.5), rows)
 
 
+def sums(h: Any, w: Any, u: Any, rows: Any) -> Any:
+    """Gates of two states, of which one is of this turn, as in layers of which one feeds the other."""
+
+    def turn(state: Any, x: Any) -> Any:
+        h, c = state
+        h = lnp.tanh(x + h * 0.5)
+        f, g = lnp.split(h @ w + c @ u, 2, axis=-1)
+        c = nn.sigmoid(f) * c + lnp.tanh(g)
+        return (h, c), c
+
+    return lx.scan(turn, (h, h * 0.3), rows)
+
+
+def gated_twice(h: Any, w: Any, u: Any, rows: Any) -> Any:
+    """Some slices of what is made of a product wait for others."""
+
+    def turn(h: Any, x: Any) -> Any:
+        gates = h @ w
+        a, b = lnp.split(gates, 2, axis=-1)
+        both = lnp.concatenate([lnp.tanh(a @ u), a], axis=-1)
+        p, q = lnp.split(gates * both, 2, axis=-1)
+        return lnp.tanh(p + b * q + x), p
+
+    return lx.scan(turn, h, rows)
+
+
 def case(function: Callable[..., Any], rows: int, width: int, gates: int, turns: int = 5) -> tuple[Any, ...]:
     w = normal(width, gates * width, scale=width**-0.5)
     w = w.T.copy() if function is lstm else w
@@ -144,6 +170,7 @@ CELLS: dict[str, tuple[Any, int]] = {
         (apart, (normal(3, 32), normal(32, 32, scale=0.2), normal(32, 32, scale=0.2), normal(4, 3, 32))), 1,
     ),
 }  # fmt: skip
+TWO_MATRICES = (normal(3, 32), normal(32, 64, scale=0.2), normal(32, 64, scale=0.2), normal(4, 3, 32))
 DTYPES = {"f32": np.float32, "bf16": lnp.bfloat16, "f16": np.float16}
 
 
@@ -226,6 +253,37 @@ def test_a_turn_of_the_gradient_goes_from_product_to_product(name: str, dtype: s
             scale = max(1.0, float(np.max(np.abs(right))))
             bound = 3e-5 if dtype == "f32" else 0.1
             np.testing.assert_allclose(found.astype("f"), right.astype("f"), rtol=0, atol=bound * scale)
+
+
+@pytest.mark.parametrize("function", [sums, gated_twice])
+def test_products_of_which_slices_have_more_than_one(function: Callable[..., Any]) -> None:
+    """Slices of a sum of products, and slices that wait for others of the same product."""
+    h, w, u, rows = TWO_MATRICES
+    arguments = (h, w, u if function is sums else u[:, :32], rows)
+    for each in (function, gradient_of(function)):
+        plain = inline_calls(lx.trace(each)(*arguments))
+        graph = simplify(plain)
+        assert gate_kernels(program_of(graph))
+        results = run(graph, [*arguments], device=backend_with(kind="gpu"))
+        for found, wanted in zip(results, interpret(plain, *arguments), strict=True):
+            scale = max(1.0, float(np.max(np.abs(wanted))))
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-5 * scale)
+
+
+def test_slices_of_a_sum_of_products_are_one_kernel_with_them() -> None:
+    kernels = gate_kernels(program_of(graph_of(sums, TWO_MATRICES)))
+    assert max(sum(node.op == "dot" for node in kernel.graph.nodes) for kernel in kernels) == 4
+
+
+def test_infinite_weights_at_the_end_of_a_sum_are_counted_once() -> None:
+    """Also where an invocation has fewer terms than others, so that it loads the last ones again."""
+    function, (h, w, rows) = rnn, (np.abs(normal(3, 44)), normal(44, 44), normal(2, 3, 44))
+    w[-1, 3] = w[2, 9] = np.inf
+    graph = graph_of(function, (h, w, rows))
+    assert gate_kernels(program_of(graph))
+    results = run(graph, [h, w, rows], device=backend_with(kind="gpu"))
+    for found, wanted in zip(results, interpret(graph, h, w, rows), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
 
 
 # -- choices -----------------------------------------------------------------------------------------------------------
