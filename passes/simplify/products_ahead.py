@@ -89,7 +89,7 @@ def _split(dot: Node, found: Mapping[Node, Node], origins: _Origins) -> Node | N
         return None
     right, (along,) = found[dot.operands[1]], dot.attrs["contract"][1]
     attrs, total, start = dict(dot.attrs), None, 0
-    narrow = joined.dtype.bits < float32.bits
+    narrow = joined.dtype.is_float and joined.dtype.bits < float32.bits
     if narrow:
         attrs["precision"] = joined.dtype.name  # each product is rounded once, as one was
     for part in joined.operands:

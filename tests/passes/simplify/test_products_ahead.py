@@ -136,6 +136,17 @@ def test_narrow_products_are_rounded_once() -> None:
         np.testing.assert_allclose(found.astype("f"), wanted.astype("f"), atol=0.02)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32"])
+def test_products_of_integers_wrap_as_they_did(dtype: str) -> None:
+    function = lambda h, rows, w: lx.scan(lambda h, x: (end_to_end(h, x, w), h), h, rows)  # noqa: E731
+    given = tuple(random.integers(0, 100, x.shape).astype(dtype) for x in (H0, ROWS, OF_BOTH))
+    plain = traced(function, given)
+    graph = simplify(plain)
+    assert products_in(graph) == 1 and sum(node.op == "dot" for node in graph.nodes) == 1
+    for found, wanted in zip(interpret(graph, *given), interpret(plain, *given), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_slices_of_a_matrix_are_taken_once() -> None:
     """So the gradient of a slice is put into that of the matrix once, too."""
     function = loop(lambda h, x, w: x[:, :H] + h @ w[:H])
