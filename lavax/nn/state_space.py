@@ -47,7 +47,7 @@ def _backward(kept: tuple[Value, Value], cotangent: Value) -> tuple[Value, Value
     a, states = kept
     before = lnp.concatenate([lnp.zeros_like(states[:1]), states[:-1]], axis=0)
     if _are_many(a.shape[0], a.shape[1:]):
-        of_b = scan(_turn_back, lnp.zeros_like(a[0]), (a, cotangent), reverse=True)[1]
+        of_b = scan(_turn_back, lnp.zeros(a.shape[1:], a.dtype), (a, cotangent), reverse=True)[1]
         return of_b * before, of_b
     after = lnp.concatenate([a[1:], lnp.zeros_like(a[:1])], axis=0)
     of_b = lnp.flip(_recurrence(lnp.flip(after, 0), lnp.flip(cotangent, 0)), 0)
@@ -73,7 +73,7 @@ def _by_turns(a: Value, b: Value) -> Value:
         state = given[0] * state + given[1]
         return state, state
 
-    states: Value = scan(turn, lnp.zeros_like(b[0]), (a, b))[1]
+    states: Value = scan(turn, lnp.zeros(b.shape[1:], b.dtype), (a, b))[1]
     return states
 
 

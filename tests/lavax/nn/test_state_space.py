@@ -32,6 +32,15 @@ def test_recurrences_are_those_of_a_loop(length: int) -> None:
     assert_close(nn.linear_recurrence(a, b), np.stack(by_loop(a, b, np.zeros((2, 3))), axis=1), 1e-6)
 
 
+def test_recurrences_of_no_steps_are_empty() -> None:
+    none, start = draw(2, 0, 3), draw(2, 3)
+    assert nn.linear_recurrence(none, none, start).shape == (2, 0, 3)
+    gradient = lx.grad(lambda a, start: lnp.sum(nn.linear_recurrence(a, a, start)), argnums=(0, 1))
+    of_none, of_start = gradient(none, start)
+    assert of_none.shape == (2, 0, 3)
+    assert_close(of_start, np.zeros((2, 3)), 0)
+
+
 @pytest.mark.parametrize("length", [1, 2, 7, 8])
 def test_derivatives_are_those_of_a_loop(length: int) -> None:
     a, b, start, weights = (draw(2, length, 3, seed=seed) for seed in range(4))
