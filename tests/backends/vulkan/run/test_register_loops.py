@@ -211,13 +211,14 @@ def test_long_loops_are_cut_after_any_turn(name: str, monkeypatch: pytest.Monkey
     "body",
     [
         lambda i, c: lnp.sort(c),
-        lambda i, c: lnp.sum(lnp.sin(lnp.outer(c, c) + lnp.arange(500)[:, None, None] * i), axis=(0, 1)),
+        lambda i, c: lnp.mean(lnp.sin(lnp.outer(c, c) + lnp.arange(500)[:, None, None] * i), axis=(0, 1)),
         lambda i, c: lx.while_loop(lambda v: v[0] < 5, lambda v: v + 1, c),
     ],
 )
 def test_other_loops_are_not_written_out(body: Callable[[Any, Any], Any]) -> None:
-    text = lx.compile(turns(body)).lower(X).as_text("kernels")
-    assert "repeat 5" in text
+    """They are dispatches, which are repeated, or recorded one turn after the other."""
+    text = agree(turns(body), X)
+    assert "repeat 5" in text or "kind=registers" not in text
 
 
 def test_what_is_written_out_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
