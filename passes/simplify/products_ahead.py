@@ -167,8 +167,7 @@ def _values_ahead(body: Graph, products: set[Node], origins: _Origins) -> list[N
         is_next = OPERATIONS[node.op].family == "elementwise" and not last.isdisjoint(node.operands)
         if is_next and origins.are_ahead(node):
             last.add(node)
-    read = {node: [user for user in body.nodes if node in user.operands] for node in last}
-    return [node for node in body.nodes if node in last and not all(user in last for user in read[node])]
+    return [node for node in body.nodes if node in last and not last.issuperset(body.users.get(node, ()))]
 
 
 def _suits(value: Node, length: int, body: Graph, origins: _Origins) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -186,3 +187,24 @@ def test_rows_that_take_too_much_memory_stay_in_the_loop(monkeypatch: pytest.Mon
     plain = traced(function, arguments)
     monkeypatch.setattr(products_ahead, "PRODUCTS_AHEAD", products_ahead.ProductsAhead(nbytes=T * N * H * 4 - 1))
     assert products_in(simplify(plain)) == 2
+
+
+def test_time_grows_as_the_body_does() -> None:
+    """Four times the statements take some four times as long; sixteen times would be a pass of quadratic time."""
+
+    def long(count: int) -> Callable[..., Any]:
+        def step(h: Any, x: Any, w: Any, u: Any) -> Any:
+            for _ in range(count):
+                x = lnp.tanh(x @ w) * 2 + 1
+            return x + h @ u
+
+        return loop(step)
+
+    def seconds(count: int) -> float:
+        scan = scan_of(traced(long(count), (H0, ROWS[:, :, :H], OF_H, OF_H)))
+        start = time.process_time()
+        products_ahead.with_products_ahead(scan)
+        return time.process_time() - start
+
+    seconds(100)
+    assert min(seconds(1600), seconds(1600)) < 9 * min(seconds(400), seconds(400))
