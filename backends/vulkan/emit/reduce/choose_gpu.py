@@ -232,7 +232,6 @@ def _shared_rows(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifte
     return _together(kernel, _in_runs(kernel, _in_one_walk(kernel, schedule, profile)))
 
 
-
 def _in_runs(kernel: Kernel, schedule: NeighbourRows) -> NeighbourRows:
     """The schedule with runs of neighbouring steps if rows are only read, and most of what they have for themselves is
     narrow, or all of it words that serve a whole vector of elements."""
@@ -255,7 +254,7 @@ def _together(kernel: Kernel, schedule: NeighbourRows) -> NeighbourRows:
     """The schedule with neighbouring rows in one row group, if they read much in common and enough groups are left."""
     rows, outer = TOGETHER.rows, kernel.domain.outer
     busy = kernel.domain.rows // rows * schedule.members >= TOGETHER.busy
-    if not busy or outer[-1] % rows or schedule.online or not is_only_read(kernel):
+    if not busy or not schedule.is_shared or outer[-1] % rows or schedule.online or not is_only_read(kernel):
         return schedule
     short = may_write_out(kernel, schedule.unrolled * rows)
     return replace(schedule, together=rows) if short and reads_much_in_common(kernel) else schedule

@@ -38,11 +38,13 @@ def may_write_out(kernel: Kernel, steps: int) -> bool:
 
 
 def ways_to_walk(kernel: Kernel, schedule: RowSchedule) -> list[RowSchedule]:
-    """The schedule with whole rows written out, if they are short enough, and with one or several steps per iteration.
+    """The schedule with whole rows written out, if they are short enough, and with one or several runs per iteration.
     """
-    steps = -(-schedule.steps(kernel.domain.length) // schedule.members)
+    run = schedule.run
+    steps = -(-schedule.steps(kernel.domain.length) // (run * schedule.members)) * run
     kept = steps * max(schedule.row_width, schedule.element_width) * arrays_kept(kernel)
     short = kept <= 2 * UNROLL_LIMITS.kept and may_write_out(kernel, steps)
     ways = [replace(schedule, unrolled=steps, loop=False)] if short else []
-    counts = [several for several in (1, UNROLL_LIMITS.steps) if several <= steps and may_write_out(kernel, several)]
-    return [*ways, *(replace(schedule, unrolled=several, loop=True) for several in counts)]
+    several = dict.fromkeys((run, max(UNROLL_LIMITS.steps // run, 1) * run))
+    counts = [count for count in several if count == run or (count <= steps and may_write_out(kernel, count))]
+    return [*ways, *(replace(schedule, unrolled=count, loop=True) for count in counts)]

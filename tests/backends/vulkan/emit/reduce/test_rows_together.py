@@ -14,6 +14,7 @@ from lavax import nn
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.emit.reduce import choose_gpu
 from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
+from lavax.backends.vulkan.emit.reduce.choose_gpu import candidates_on_gpu
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourRows
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
@@ -21,6 +22,7 @@ from lavax.ir import Graph, interpret
 from lavax.nn.modules.quantized import QuantizedMatrix
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.kernels.commands import steps_of
+from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
@@ -35,10 +37,13 @@ def _graph(function: Any, *arguments: Any) -> Graph:
     return simplify(inline_calls(lx.trace(function)(*arguments)))
 
 
-def _schedules(graph: Graph) -> list[NeighbourRows]:
+def _row_kernels(graph: Graph) -> list[Kernel]:
     program = schedule(prepare(graph, TARGET), target=TARGET)
-    kernels = [step.kernel for step in steps_of(program.steps) if step.kernel.kind == "row"]
-    found = [choose_schedule(kernel, GENERIC_GPU, lifted=False) for kernel in kernels]
+    return [step.kernel for step in steps_of(program.steps) if step.kernel.kind == "row"]
+
+
+def _schedules(graph: Graph) -> list[NeighbourRows]:
+    found = [choose_schedule(kernel, GENERIC_GPU, lifted=False) for kernel in _row_kernels(graph)]
     return [each for each in found if isinstance(each, NeighbourRows)]
 
 
@@ -91,6 +96,14 @@ def test_results_of_rows_together(rows: int, columns: int, dtype: str) -> None:
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("few_are_enough")
+def test_invocations_with_a_row_each_have_no_second_one() -> None:
+    graph = _graph(lambda w, x: lnp.max(w * x, axis=1), _normal(6, 4), _normal(4))
+    assert [(each.members, each.together) for each in _schedules(graph)] == [(1, 1)]
+    arrays = [_normal(6, 4), _normal(4)]
+    np.testing.assert_allclose(run_as_gpu(graph, arrays)[0], interpret(graph, *arrays)[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["int8", "int4"])
 @pytest.mark.parametrize(("rows", "columns", "run"), [(1024, 2048, 4), (2048, 1024, 4), (10, 576, 1)])
 @pytest.mark.usefixtures("few_are_enough")
@@ -104,6 +117,24 @@ def test_results_of_integers_in_words(kind: str, rows: int, columns: int, run: i
     want = np.asarray(matrix.dequantized(), np.float64) @ x.astype(np.float64)
     (got,) = run_as_gpu(graph, arrays)
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6 * columns**0.5)
+
+
+@pytest.mark.parametrize("rows", [1024, 2048])
+@pytest.mark.parametrize("kind", ["int8", "int4", "bfloat16"])
+def test_schedules_that_tuning_tries_have_whole_runs(kind: str, rows: int) -> None:
+    """A loop that steps by no run does not end, and a part of a run that is not written out is not added."""
+    x = _normal(2048)
+    if kind == "bfloat16":
+        weights = lnp.asarray(_normal(rows, 2048)).astype(kind)
+        graph = _graph(lambda weights, x: weights.astype("float32") @ x, weights, x)
+    else:
+        graph = _graph(lambda matrix, x: matrix.product(x), _quantized(rows, 2048, kind), x)
+    (kernel,) = [each for each in _row_kernels(graph) if choose_schedule(each, GENERIC_GPU, lifted=False).is_shared]
+    tried = candidates_on_gpu(kernel, GENERIC_GPU)
+    assert {each.run for each in tried} == {2 if kind == "bfloat16" else 4} and len(tried) > 3
+    for each in tried:
+        assert each.unrolled >= each.run and each.unrolled % each.run == 0
+        assert each.loop or each.unrolled * each.members >= each.steps(2048)
 
 
 def _main(graph: Graph) -> str:
