@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from lavax.ir.types import DType, bool_
-from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.axes import Axis, normal_axis, rising_axes
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
@@ -65,23 +66,30 @@ class ufunc:  # noqa: N801  # NumPy's name
         made: Value = self._function(*args, **kwargs)
         return made
 
+    def __reduce__(self) -> Any:
+        """The library's own are pickled by their names, and copied to themselves, as functions are."""
+        is_own = globals().get(self.__name__) is self
+        return (_own, (self.__name__,)) if is_own else super().__reduce__()
+
     def __repr__(self) -> str:
         return f"<lavax.numpy.ufunc {self.__name__!r}>"
 
     def reduce(
         self,
         a: ArrayLike,
-        axis: int | None = 0,
+        axis: Axis = 0,
         dtype: Any = None,
         out: None = None,
         keepdims: bool = False,
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Value:
-        """f(… f(f(initial, first), second) …, last) along `axis` (None: of the flattened array), where `where` is true.
+        """f(… f(f(initial, first), second) …, last) along `axis`, where `where` is true: the elements of several axes
+        (None: of all) are in the order of the flattened array.
 
         `initial` is the first element if it is None and there is no `identity`; then `where` may not be given, nor an
-        axis without elements: a ValueError. `dtype` is that of the result of two elements by default.
+        axis without elements: a ValueError. `dtype` is that of the result of two elements by default, of sums and
+        products that of `sum`.
         """
         self._require_binary("reduce", out)
         start = self.identity if initial is None else initial
@@ -90,9 +98,9 @@ class ufunc:  # noqa: N801  # NumPy's name
             raise ValueError(f"{self.__name__}.reduce: with where, initial is needed too: there is no identity")
         if self._fold is not None:
             return self._folded(value, axis, dtype, keepdims, initial, where)
-        line = ravel(value) if axis is None else moveaxis(value, axis, 0)
-        chosen = None if where is None else broadcast_to(as_value(where), value.shape)
-        masks = None if chosen is None else ravel(chosen) if axis is None else moveaxis(chosen, axis, 0)
+        along = rising_axes("reduce", axis, value.type)
+        line = _in_line(value, along)
+        masks = None if where is None else _in_line(broadcast_to(as_value(where), value.shape), along)
         if start is None and not line.shape[0]:
             raise ValueError(f"{self.__name__}.reduce: there are no elements, and no identity")
         held = self._held(value, dtype)
@@ -108,11 +116,10 @@ class ufunc:  # noqa: N801  # NumPy's name
         result: Value = scan(step, first, (rows[skipped:], None if masks is None else masks[skipped:]))[0]
         if not keepdims:
             return result
-        along = range(value.ndim) if axis is None else (normal_axis("reduce", axis, value.type),)
         return reshaped(result, tuple(1 if d in along else extent for d, extent in enumerate(value.shape)))
 
     def _folded(
-        self, value: Value, axis: int | None, dtype: Any, keepdims: bool, initial: ArrayLike | None, where: Any
+        self, value: Value, axis: Axis, dtype: Any, keepdims: bool, initial: ArrayLike | None, where: Any
     ) -> Value:
         """By the reduction that the library has."""
         assert self._fold is not None
@@ -172,7 +179,7 @@ class ufunc:  # noqa: N801  # NumPy's name
         if starts.ndim != 1:
             raise shape_error(f"{self.__name__}.reduceat: the indices must have one axis, got {starts.type}")
         along = normal_axis("reduceat", axis, value.type)
-        held = value.type.dtype if dtype is None else canonical_dtype(dtype)
+        held = self._held(value, dtype)
         rows = cast(moveaxis(value, along, 0), held)
         ends = concatenate([starts[1:], broadcast_to(cast(as_value(rows.shape[0]), starts.type.dtype), (1,))])
         column = (starts.size, *(1,) * (rows.ndim - 1))
@@ -201,6 +208,17 @@ class ufunc:  # noqa: N801  # NumPy's name
         return canonical_dtype(eval_shape(self._function, kind, kind).dtype if dtype is None else dtype)
 
 
+def _in_line(value: Value, axes: tuple[int, ...]) -> Value:
+    """The elements along these axes as the first axis."""
+    moved = moveaxis(value, axes, tuple(range(len(axes))))
+    return reshaped(moved, (prod(moved.shape[: len(axes)]), *moved.shape[len(axes) :]))
+
+
+def _own(name: str) -> ufunc:
+    found: ufunc = globals()[name]
+    return found
+
+
 def _scalar(dtype: DType) -> ShapeDtype:
     return ShapeDtype((), dtype.user)
 
@@ -221,13 +239,7 @@ def _with_initial(reduction: _Function, join: _Function) -> _Function:
     return fold
 
 
-def _sums(reduction: _Function) -> _Function:
-    return lambda value, axis, keepdims, initial, where: reduction(
-        value, axis, keepdims=keepdims, initial=initial, where=where, promote_integers=value.type.dtype == bool_
-    )
-
-
-def _extrema(reduction: _Function) -> _Function:
+def _plain(reduction: _Function) -> _Function:
     return lambda value, axis, keepdims, initial, where: reduction(
         value, axis, keepdims=keepdims, initial=initial, where=where
     )
@@ -237,12 +249,12 @@ def _running(cumulated: _Function) -> _Function:
     return lambda value, axis, dtype: cumulated(value if dtype is None else cast(value, canonical_dtype(dtype)), axis)
 
 
-add = ufunc(arithmetic.add, 2, 1, 0, _sums(reductions.sum), cumulative.cumsum, "add")
+add = ufunc(arithmetic.add, 2, 1, 0, _plain(reductions.sum), cumulative.cumsum, "add")
 subtract = ufunc(arithmetic.subtract, update="subtract")
-multiply = ufunc(arithmetic.multiply, 2, 1, 1, _sums(reductions.prod), cumulative.cumprod, "multiply")
+multiply = ufunc(arithmetic.multiply, 2, 1, 1, _plain(reductions.prod), cumulative.cumprod, "multiply")
 negative = ufunc(arithmetic.negative, 1)
-maximum = ufunc(extrema.maximum, fold=_extrema(reductions.max), running=_running(cumulative.cummax), update="max")
-minimum = ufunc(extrema.minimum, fold=_extrema(reductions.min), running=_running(cumulative.cummin), update="min")
+maximum = ufunc(extrema.maximum, fold=_plain(reductions.max), running=_running(cumulative.cummax), update="max")
+minimum = ufunc(extrema.minimum, fold=_plain(reductions.min), running=_running(cumulative.cummin), update="min")
 logaddexp = ufunc(exponential.logaddexp, identity=-np.inf)
 logaddexp2 = ufunc(exponential.logaddexp2, identity=-np.inf)
 logical_and = ufunc(

@@ -1,6 +1,8 @@
 """The methods of `add`, `maximum` and their like, and of functions made by `frompyfunc`, against NumPy's."""
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,35 @@ def test_all_axes_and_no_elements() -> None:
     _same(lnp.logaddexp.reduce(np.zeros((0, 2), np.float32)), np.full(2, -np.inf, np.float32))
     with pytest.raises(ValueError, match=r"subtract.reduce: there are no elements"):
         lnp.subtract.reduce(np.zeros((0, 2), np.float32))
+
+
+@pytest.mark.parametrize("name", ["add", "maximum", "logaddexp", "bitwise_xor"])
+def test_several_axes(name: str) -> None:
+    ours, theirs = getattr(lnp, name), getattr(np, name)
+    x = (I32 if name == "bitwise_xor" else F32).reshape(3, 2, 2)
+    for axis in ((0, 1), (2, 0), (-1,), (), (0, 1, 2)):
+        for keepdims in (False, True):
+            found = ours.reduce(x, axis=axis, keepdims=keepdims)
+            expected = theirs.reduce(x, axis=axis, keepdims=keepdims)
+            assert found.shape == expected.shape
+            _same(found, expected)
+
+
+def test_narrow_integers() -> None:
+    """Sums have the bits of `sum`, and what makes floats of integers makes them between places, too."""
+    x = np.array([100, 100, 3], np.int8)
+    assert lnp.add.reduce(x) == 203 and lnp.multiply.reduce(x) == 30_000
+    assert lnp.add.reduce(x).dtype == np.int32 and lnp.add.reduce(x.astype(np.uint8)).dtype == np.uint32
+    close(lnp.logaddexp.reduceat(x, [0, 2]), [100 + np.log(2), 3])
+
+
+def test_copies_and_pickles_are_the_function_itself() -> None:
+    for name in ("add", "maximum", "logical_or", "logaddexp", "negative"):
+        function = getattr(lnp, name)
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert copy.deepcopy([function])[0] is function is copy.copy(function)
+    made = lnp.frompyfunc(lambda x, y: x * y, 2, 1)
+    assert copy.copy(made)(2, 3) == 6
 
 
 def test_one_argument() -> None:
