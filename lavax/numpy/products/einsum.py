@@ -65,12 +65,13 @@ def einsum(
     """
     text, values = _in_letters(subscripts, operands)
     if preferred_element_type is not None and values:
-        return in_element_type(
-            lambda given, held: einsum(text, *given, optimize=optimize, precision=held),
-            common_dtype(values),
-            preferred_element_type,
-            precision,
-        )
+        held = common_dtype(values)
+        as_given = _are_factors(*_terms(text, held)[:2])
+
+        def product(given: Sequence[Value], exact: Any) -> Value:
+            return einsum(text, *given, optimize=optimize, precision=exact if as_given else precision)
+
+        return in_element_type(product, held, preferred_element_type, precision)
     terms, output, of_truth = _terms(text, values)
     path = _chosen_path(text, terms, output, optimize)
     result = _contract_all(terms, output, path, precision)
@@ -226,6 +227,13 @@ def _given_path(subscripts: str, count: int, steps: Sequence[Any]) -> list[Pair]
     if not fits:
         raise ValueError(f"einsum {subscripts!r}: {list(steps)} is not a path through {count} operands, two at a time")
     return [(min(pair), max(pair)) for pair in pairs]
+
+
+def _are_factors(terms: Sequence[_Term], output: Labels) -> bool:
+    """Whether the terms as they are given are multiplied: sums of them, or products, have more bits than they have."""
+    labels = [set(term.labels) for term in terms]
+    kept = set.intersection(*labels).union(output)
+    return len(labels) <= 2 and all(kept.issuperset(of_term) for of_term in labels)
 
 
 def _summed(term: _Term, wanted: set[Label]) -> _Term:

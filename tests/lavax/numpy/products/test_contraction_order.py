@@ -68,3 +68,15 @@ def test_einsum_has_numpys_values(name: str) -> None:
     expected = np.einsum(subscripts, *(array.astype(float) for array in arrays), optimize=True)
     found = np.asarray(lnp.einsum(subscripts, *arrays))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("subscripts", ["ij,jk,kl->il", "ij,jk->k", "ij,jk->ik"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_products_are_not_rounded_to_the_dtype_of_operands(subscripts: str, dtype: str) -> None:
+    """Nor are sums that are multiplied: of float16 they might be infinite."""
+    given = [lnp.full((16, 16), 60.5, dtype) for _ in range(subscripts.count(",") + 1)]
+    given[0] = given[0].at[::2].set(99)
+    found = lnp.einsum(subscripts, *given, preferred_element_type="float32")
+    assert found.dtype == np.float32
+    exact = np.einsum(subscripts, *(np.asarray(each.astype("float32"), np.float64) for each in given))
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
