@@ -76,5 +76,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:
-    """The common dtype of two dtypes; Python's types yield."""
+    """The common dtype of two dtypes; Python's types yield. Raises DtypeError for what is no dtype, such as arrays."""
+    for given in (a, b):
+        canonical_dtype(given)
     return result_type(a, b)

@@ -9,6 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.base.errors import DtypeError
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -154,3 +155,11 @@ def test_bfloat16_is_promoted_as_operations_promote_it(other: str) -> None:
     x, y = lnp.ones(2, lnp.bfloat16), lnp.ones(2, other)
     assert lnp.promote_types(lnp.bfloat16, other) == lnp.result_type(x, y) == lnp.add(x, y).dtype == lnp.bfloat16
     assert lnp.promote_types(lnp.bfloat16, lnp.float32) == lnp.result_type(x, np.float32(1)) == np.float32
+
+
+@pytest.mark.parametrize("given", [3, np.ones(2, np.float32)])
+def test_promote_types_refuses_what_is_no_dtype(given: object) -> None:
+    assert lnp.promote_types(int, "int8") == np.int8
+    for pair in ((given, "int8"), ("int8", given)):
+        with pytest.raises(DtypeError):
+            lnp.promote_types(*pair)
