@@ -121,11 +121,13 @@ def _neighbour_axis(node: Node) -> int:
     if node.op == "transpose":
         return int(node.attrs["axes"].index(_neighbour_axis(node.operands[0])))
     (operand,) = node.operands if node.op == "shear" else (node,)
-    if operand.op == "broadcast":  # windows: the elements of an axis lie along another one
-        axis = operand.attrs["axes"][_neighbour_axis(operand.operands[0])]
-        along = dict(zip(node.attrs["axes"], node.attrs["along"], strict=True))
-        return int(along.get(axis, axis))
-    return len(node.shape) - 1
+    if operand.op != "broadcast" or not operand.operands[0].shape:
+        return len(node.shape) - 1
+    axis = int(operand.attrs["axes"][_neighbour_axis(operand.operands[0])])
+    if operand is node:
+        return axis
+    along = dict(zip(node.attrs["axes"], node.attrs["along"], strict=True))  # of windows
+    return int(along.get(axis, axis))
 
 
 def prepare_position(node: Node) -> Node:

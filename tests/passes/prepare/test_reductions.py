@@ -162,3 +162,25 @@ def test_a_gradient_of_weights_of_one_channel_is_a_sum_of_columns() -> None:
     assert [node.shape for node in found.nodes if node.op == "sum"] == [(16, 16), (16,)]
     arrays = rng.normal(size=(4, 32, 32, 16)), rng.normal(size=(4, 1, 32, 32))
     np.testing.assert_allclose(interpret(found, *arrays)[0], interpret(graph, *arrays)[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "%0 = broadcast(s) axes=[] : f32[512,8]\n  %1 = transpose(%0) axes=[1,0] : f32[8,512]",
+        "%0 = broadcast(v) axes=[0] : f32[512,8]\n  %1 = transpose(%0) axes=[1,0] : f32[8,512]",
+        "%0 = broadcast(s) axes=[] : f32[8,520,9]\n"
+        "  %2 = shear(%0) axes=[1] along=[2] stride=[1] dilation=[1] : f32[8,512,9]\n"
+        "  %3 = slice(%2) start=[0,0,0] limit=[8,512,1] stride=[1,1,1] : f32[8,512,1]\n"
+        "  %1 = reshape(%3) : f32[8,512]",
+    ],
+    ids=["a repeated number", "a repeated vector", "windows of a repeated number"],
+)
+def test_sums_of_what_is_repeated(middle: str) -> None:
+    graph = parse(
+        f"graph (s: f32[], v: f32[512]) {{\n  {middle}\n  %4 = exp(%1) : f32[8,512]\n"
+        "  %5 = sum(%4) axes=[1] : f32[8]\n  return %5\n}"
+    )
+    arrays = rng.normal(size=()), rng.normal(size=512)
+    found = prepare(graph, target_of(GENERIC_GPU, 1 << 34, 1 << 32))
+    np.testing.assert_allclose(interpret(found, *arrays)[0], interpret(graph, *arrays)[0], rtol=1e-9)
