@@ -108,8 +108,13 @@ def _frames() -> tuple[FrameType | None, FrameType | None]:
 
 
 def _public_name(frame: FrameType) -> str | None:
-    """The name of the function of a frame, if it is a public function of a module."""
+    """The name of the function of a frame, if it is a public function of a module, or an object of lavax that is called
+    like one."""
     name, whole = frame.f_code.co_name, frame.f_code.co_qualname
+    if name == "__call__":
+        called = frame.f_locals.get("self")
+        is_own_function = str(getattr(called, "__module__", "")).startswith("lavax.")
+        return getattr(called, "__name__", None) if is_own_function else None
     return name if name == whole and not name.startswith(("_", "<")) else None
 
 

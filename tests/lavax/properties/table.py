@@ -30,6 +30,8 @@ WITHOUT_CASE = {
     "result_type": "of dtypes",
     "from_dlpack": "takes another library's array",
     "ndarray": "a class",
+    "ufunc": "a class",
+    "frompyfunc": "makes a function: tests/lavax/numpy/functional/test_ufuncs.py",
     "sort_complex": "complex for any numbers: tests/lavax/numpy/complex/test_order_of_complex.py",
     "roots": "in any order: tests/lavax/numpy/complex/test_complex_arrays.py",
     **dict.fromkeys(
