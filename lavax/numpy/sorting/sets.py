@@ -91,7 +91,7 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
         order = bind("sort_order", value, axis=0)
     else:
         columns = reshaped(value, (count, value.size // count))
-        order = lexsort([columns[:, column] for column in reversed(range(columns.shape[1]))])
+        order = cast(lexsort([columns[:, column] for column in reversed(range(columns.shape[1]))]), int32)
     is_new = _changes(take(value, order, 0, mode="promise_in_bounds"), equal_nan)
     starts, is_one = true_places("unique", is_new, size, _USE_SIZE)
     firsts = take(order, starts, mode="promise_in_bounds")
