@@ -296,3 +296,10 @@ def test_no_folder_is_a_hall() -> None:
     others = [path for folder in ("tests", "benchmarks", "examples", "tools") for path in (ROOT / folder).rglob("*.py")]
     folders = [path.parent for path in (*SOURCES, *others) if path.name != "__init__.py"]
     assert {str(folder.relative_to(ROOT)) for folder in folders if folders.count(folder) > MOST_FILES} == set()
+
+
+def test_what_is_no_backend_names_no_driver() -> None:
+    """Passes ask for limits and features of a target, not for a vendor's device or driver."""
+    sources = [path for room in ("ir", "passes", "tracer") for path in sorted((ROOT / room).rglob("*.py"))]
+    words = ("mesa", "llvmpipe", "lavapipe", "nvidia")
+    assert not [str(path) for path in sources if any(word in path.read_text("utf-8").lower() for word in words)]

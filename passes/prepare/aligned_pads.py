@@ -25,7 +25,7 @@ from lavax.passes.target.target import Target
 class AlignedPads:
     """The pads that are taken apart: of arrays with so many elements, computed by so many operations.
 
-    docs/performance/lavapipe_loops.md, "Interiors".
+    The page on loops of CPU drivers has their times, "Interiors".
     """
 
     elements: int = 1 << 12

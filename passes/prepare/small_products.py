@@ -21,7 +21,8 @@ from lavax.passes.build.contraction_geometry import sizes_of
 
 @dataclass(frozen=True)
 class SmallProducts:
-    """The products that are written out on CPU drivers. docs/performance/lavapipe_operations.md, "Many small matrices".
+    """The products that are written out on CPU drivers. The page on operations of CPU drivers has
+    their times, "Many small matrices".
     """
 
     extent: int = 4  # rows, columns, and products of a sum, at most; not four of both, which are whole vectors
