@@ -120,7 +120,7 @@ def selective_scan(
     given, steps, rates, inputs, outputs = map(as_value, (x, step, a, b, c))
     _check(given, steps, rates, inputs, outputs)
     wide, steps, rates, inputs, outputs = (cast(each, float32) for each in (given, steps, rates, inputs, outputs))
-    start = lnp.zeros((given.shape[0], *rates.shape)) if state is None else cast(as_value(state), float32)
+    start = lnp.zeros((given.shape[0], *rates.shape), float32) if state is None else cast(as_value(state), float32)
     if _are_many(given.shape[1], start.shape):
         first = (lnp.moveaxis(each, 1, 0) for each in (steps, wide, inputs, outputs))
         found, last = _selected(*first, rates, start)

@@ -193,6 +193,14 @@ class TestPrograms:
             np.testing.assert_array_equal(np.asarray(random.key(-3)), [2**32 - 1, 2**32 - 3])
             np.testing.assert_array_equal(np.asarray(random.key(np.int32(-3))), [0, 2**32 - 3])
 
+    def test_states_of_layers_stay_float32(self) -> None:
+        """As their weights do."""
+        x, rates = np.ones((1, 2, 3), np.float32), -np.ones((3, 2), np.float32)
+        with lx.enable_x64():
+            states = nn.BatchNorm(3).initial_state()
+            last = nn.selective_scan(x, x, rates, x[..., :2], x[..., :2])[1]
+        assert {leaf.dtype for leaf in lx.tree.leaves((states, last))} == {np.dtype("float32")}
+
     def test_reduced_precision(self) -> None:
         x = np.array([np.pi, -1e300, 1e-300, 1 + 2.0**-30, 65519.0, np.inf, np.nan])
         with lx.enable_x64():

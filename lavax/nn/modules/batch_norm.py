@@ -52,7 +52,7 @@ class BatchNorm(Module):
 
     def initial_state(self) -> BatchNormState:
         """Statistics before any batch: mean 0, variance 1, in float32."""
-        return BatchNormState(lnp.zeros(self.features), lnp.ones(self.features))
+        return BatchNormState(lnp.zeros(self.features, "float32"), lnp.ones(self.features, "float32"))
 
     def __call__(
         self, x: ArrayLike, state: BatchNormState, *, training: bool = False
