@@ -23,6 +23,7 @@ from lavax.passes.prepare.decompose.linear_algebra import RULES_BY_TARGET as LIN
 from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
 from lavax.passes.prepare.decompose.selection import RULES as SELECTION
 from lavax.passes.prepare.decompose.sorting import RULES as SORTING
+from lavax.passes.prepare.decompose.strided_sums import strided_sum_in_phases
 from lavax.passes.prepare.products import prepare_product
 from lavax.passes.prepare.reductions import prepare_position, prepare_reduction
 from lavax.passes.target.target import Target
@@ -40,6 +41,11 @@ def _prepare_concatenate(node: Node) -> Node:
     return node if len(node.operands) <= MOST_JOINED else joined(node.operands, node.attrs["axis"])
 
 
+def _prepare_sum(node: Node, target: Target) -> Node:
+    in_phases = strided_sum_in_phases(node) or node
+    return prepare_reduction(in_phases, target) if in_phases.op == "sum" else in_phases
+
+
 ON_ANY_DEVICE: dict[str, Callable[[Node], Node]] = {
     "stop_gradient": _prepare_stop_gradient,
     "known_value": _prepare_known_value,
@@ -55,6 +61,7 @@ BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     "dot": prepare_product,
     "conv": prepare_convolution,
     **dict.fromkeys(REDUCTIONS, prepare_reduction),
+    "sum": _prepare_sum,
     **COUNTED_PLACES,
     **CUMULATIVE,
     **FOURIER,

@@ -29,6 +29,7 @@ from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.moments import with_moments_in_parts
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
+from lavax.passes.prepare.spread_convolutions import with_forms_of_spread_convolutions
 from lavax.passes.prepare.vector_norms import with_norms_in_products
 from lavax.passes.prepare.windows import with_windows_in_vectors
 from lavax.passes.target.target import ANY_DEVICE, Target
@@ -62,6 +63,7 @@ PASSES = (
     Pass("shapes", _anywhere(with_read_shapes), "attention gives its result in the shape that is read"),
     Pass("signs", _anywhere(by_signs), "exponentials of numbers that are not positive need no overflow"),
     Pass("depthwise", with_depthwise_convolutions, "convolutions of single channels have these last"),
+    Pass("spread", with_forms_of_spread_convolutions, "convolutions of spread operands have few and large products"),
     Pass("layouts", with_layouts_of_convolutions, "what follows a convolution has its channels last, too"),
     Pass("roundings", _anywhere(with_rounded_operands), "operands of low-precision products are rounded once"),
     Pass("windows", with_windows_in_vectors, "operands of convolutions lie so that windows are loaded as vectors"),

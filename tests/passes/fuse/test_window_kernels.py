@@ -64,7 +64,7 @@ KINDS: dict[str, tuple[list[str], Callable[..., Any], tuple[Any, ...]]] = {
     "gradient of padded max pooling": (
         ["row", "row"], _gradient(_pool("max_pool", padding=1), 1), (X, f32(2, 5, 5, 4)),
     ),
-    "gradient of sum pooling": (["row"], _gradient(_pool("sum_pool", padding=1), 1), (X, f32(2, 5, 5, 4))),
+    "gradient of sum pooling": (["map"], _gradient(_pool("sum_pool", padding=1), 1), (X, f32(2, 5, 5, 4))),
     "value and gradient of max pooling": (
         ["row", "row"], lambda x, g: (_pool("max_pool")(x), *_gradient(_pool("max_pool"), 1)(x, g)),
         (X, f32(2, 4, 4, 4)),

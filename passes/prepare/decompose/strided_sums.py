@@ -1,0 +1,82 @@
+"""Sums of what strided windows add to their elements, without the elements that a stride leaves out.
+
+    sum over k of unshear(x)[…i…k…]    is the sum of x[…o…k…] over the o and k with o·stride + k = i
+
+Of the elements k of a window, only every stride-th one meets i, so a kernel that goes through all of them reads most
+numbers for nothing: 19 of 27 for windows of 3³ and strides of 2. With i = q·stride + r and k = t·stride + r, an element
+of the phase r is the sum over t of x[…q - t…t·stride + r…]: an unshear of stride 1 of the windows' elements apart in
+their phases, which are then interleaved. All of it is movement ahead of the same sum. Derivatives of strided
+convolutions are of this kind, and transposed convolutions that write few channels.
+"""
+
+from __future__ import annotations
+
+from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.graph import Node
+from lavax.passes.build.builder import build, cast, pad, reshape, reshaped, slice_, sum_over, transpose
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """A strided unshear that is summed over the elements of its windows, and the part of it that is kept."""
+
+    node: Node
+    start: tuple[int, ...]
+    limit: tuple[int, ...]
+
+
+def strided_sum_in_phases(node: Node) -> Node | None:
+    """The sum without terms that a stride leaves out; None for another sum."""
+    windows = _windows_of(node)
+    if windows is None:
+        return None
+    terms = _terms(windows)
+    if terms.dtype != node.dtype:
+        terms = cast(terms, node.dtype)
+    is_single = all(terms.shape[axis] == 1 for axis in node.attrs["axes"])
+    return reshaped(terms, node.shape) if is_single else sum_over(terms, node.attrs["axes"])
+
+
+def _windows_of(node: Node) -> _Windows | None:
+    (x,) = node.operands
+    if x.op == "cast":
+        (x,) = x.operands
+    start, limit = (0,) * x.type.rank, x.shape
+    if x.op == "slice" and max(x.attrs["stride"]) == 1:
+        start, limit = x.attrs["start"], x.attrs["limit"]
+        (x,) = x.operands
+    if x.op != "unshear" or max(x.attrs["stride"]) == 1 or max(x.attrs["dilation"]) > 1:
+        return None
+    along = x.attrs["along"]
+    is_whole = all(limit[axis] - start[axis] == x.shape[axis] for axis in along)
+    return _Windows(x, start, limit) if is_whole and sorted(along) == sorted(node.attrs["axes"]) else None
+
+
+def _terms(windows: _Windows) -> Node:
+    """Axes as those of the part that is kept, but for the elements of windows, of which only t is left."""
+    (x,), attrs, rank = windows.node.operands, windows.node.attrs, windows.node.type.rank
+    stride_of = dict(zip(attrs["along"], attrs["stride"], strict=True))
+    missing = [-x.shape[axis] % stride_of.get(axis, 1) for axis in range(rank)]
+    if any(missing):
+        x = pad(x, [0] * rank, missing, [0] * rank, x.dtype.number(0))
+    shape: list[int] = []
+    place = []  # of each axis; the phase r of a window's elements is behind t
+    for axis, extent in enumerate(x.shape):
+        place.append(len(shape))
+        shape += [extent // stride_of[axis], stride_of[axis]] if axis in stride_of else [extent]
+    x = reshape(x, shape)
+    whole = list(windows.node.shape)
+    phase_of = {}
+    for axis, other, stride in zip(attrs["axes"], attrs["along"], attrs["stride"], strict=True):
+        count = max(shape[place[axis]] + shape[place[other]] - 1, -(-whole[axis] // stride))
+        shape[place[axis]], whole[axis] = count, count * stride
+        whole[other] = shape[place[other]]
+        phase_of[axis] = place[other] + 1
+    ones = (1,) * len(phase_of)
+    axes, along = (tuple(place[axis] for axis in attrs[name]) for name in ("axes", "along"))
+    kind = x.type.with_shape(tuple(shape))
+    spread = build("unshear", x, type=kind, axes=axes, along=along, stride=ones, dilation=ones)
+    order = [[place[axis], *([phase_of[axis]] if axis in phase_of else [])] for axis in range(rank)]
+    interleaved = reshape(transpose(spread, [each for pair in order for each in pair]), whole)
+    limit = [whole[axis] if axis in attrs["along"] else windows.limit[axis] for axis in range(rank)]
+    return slice_(interleaved, windows.start, limit, [1] * rank)
