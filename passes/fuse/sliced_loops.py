@@ -184,6 +184,10 @@ def _slice(node: Node, axis: int) -> list[int | None] | None:
     return [axis] if (start, limit, stride) == (0, operand.shape[axis], 1) else None
 
 
+def _pad(node: Node, axis: int) -> list[int | None] | None:
+    return [axis] if not any(node.attrs[name][axis] for name in ("low", "high", "interior")) else None
+
+
 def _concatenate(node: Node, axis: int) -> list[int | None] | None:
     return [axis] * len(node.operands) if node.attrs["axis"] != axis else None
 
@@ -209,6 +213,7 @@ _RULES: Mapping[str, _Rule] = {
     "reshape": _reshape,
     "transpose": _transpose,
     "slice": _slice,
+    "pad": _pad,
     "flip": _flip,
     "concatenate": _concatenate,
     "dot": _dot,

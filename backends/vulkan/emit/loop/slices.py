@@ -19,6 +19,7 @@ from lavax.backends.vulkan.emit.loop.slices_choice import (
     columns_of,
     inputs_of,
     scheduled_slices,
+    threads_of,
 )
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, widened
 from lavax.backends.vulkan.glsl.bounds import inside
@@ -73,7 +74,7 @@ def emit_slices(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     assert found is not None, "the scan's rows never meet"
     writing = _Slices(kernel, found, body, outputs)
     writing.emit()
-    text = ShaderText(body.uses, body.scopes[0].lines, (SLICED_LOOPS.threads, 1), writing.shared)
+    text = ShaderText(body.uses, body.scopes[0].lines, (writing.threads, 1), writing.shared)
     return Launch(assemble(text), tuple(body.parameters.words), grid(slices), text=text)
 
 
@@ -82,7 +83,7 @@ class _Slices:
 
     def __init__(self, kernel: Kernel, found: ScheduledSlices, body: _SliceBody, outputs: dict[Node, str]) -> None:
         self.body, self.loop, (self.slices,) = body, kernel.graph.nodes[0], kernel.domain.outer
-        self.sliced, self.program = found.body, found.program
+        self.sliced, self.program, self.threads = found.body, found.program, threads_of(found)
         self.operands = [body.addresses[operand] for operand in kernel.graph.inputs]
         self.results = {node.attrs["index"]: outputs[node] for node in kernel.graph.outputs}
         self.carries, self.length = int(self.loop.attrs["carries"]), int(self.loop.attrs["length"])
@@ -94,7 +95,7 @@ class _Slices:
         self.kept: set[str] = set()  # buffers that are the same in all turns
 
     def emit(self) -> None:
-        body, threads = self.body, SLICED_LOOPS.threads
+        body, threads = self.body, self.threads
         body.lines([f"int {_THREAD} = int(gl_LocalInvocationIndex);", f"int {_SLICE} = int({WORKGROUP});"])
         body.scopes[0].variables |= {_THREAD, _SLICE}
         self._declare()
@@ -155,7 +156,7 @@ class _Slices:
         return name
 
     def _elements(self, size: int) -> AbstractContextManager[None]:
-        head = f"for (int e = {_THREAD}; e < {size}; e += {SLICED_LOOPS.threads})"
+        head = f"for (int e = {_THREAD}; e < {size}; e += {self.threads})"
         return self.body.pinned_block(head, frozenset(("e",)))
 
     def _of_slice(self, size: int, is_cut: bool) -> Index:
@@ -256,8 +257,7 @@ class _Product:
         self.steps = self.sizes.k // self.parts
         self.column, self.part = f"column{number}", f"part{number}"
         self.sum = f"sum{number}"
-        threads = SLICED_LOOPS.threads
-        body = self.body
+        threads, body = slices.threads, self.body
         body.line(f"int {self.column} = {_THREAD} % {self.groups};")
         body.line(f"int {self.part} = min({_THREAD} / {self.groups}, {self.parts - 1});")
         self.element, self.is_one_each = f"e{number}", self.count <= threads
@@ -296,7 +296,7 @@ class _Product:
                     body.provide(node, place, GlslValue(body.declare(body.scopes[-1], kind, text), 1))
 
     def emit(self) -> None:
-        body, threads = self.body, SLICED_LOOPS.threads
+        body, threads = self.body, self.slices.threads
         kind = type_name(self.dot.dtype, self.width)
         self._read_ahead()
         with body.pinned_block(""):

@@ -30,12 +30,14 @@ class SlicedLoops:
     """
 
     threads: int = 512  # of a workgroup
+    least_threads: int = 32
     kept: int = 24  # vectors of what is the same in all turns that an invocation keeps in registers
     nbytes: int = 1 << 19  # that a turn reads of that, at most
     busy_invocations: int = 256  # of a processor: there are at most as many slices as processors
     steps: int = 64  # of an invocation's part of a sum, at most: they are written out
     near: int = 1 << 12  # elements of a factor that may be read in any order
     kernels: int = 12
+    elements: int = 1 << 11  # that a turn without products computes of a slice, at most
     turns: int = 8  # fewer do not pay for a shader of their own
 
 
@@ -86,12 +88,26 @@ def scheduled_slices(loop: Node, slices: int) -> ScheduledSlices | None:
     kernels = [kernel for step in steps for kernel in step.kernels]
     if len(steps) < len(program.steps) or not 0 < len(kernels) <= SLICED_LOOPS.kernels:
         return None
-    has_product = any(kernel.kind == "contract" for kernel in kernels)
-    if _reads_stacked(program, carries) or not has_product or not all(map(_suits, kernels)):
+    if _reads_stacked(program, carries) or not all(map(_suits, kernels)):
+        return None
+    if not _has_products(kernels) and sum(kernel.domain.rows for kernel in kernels) > SLICED_LOOPS.elements:
         return None
     if any(_reads_along_sums(kernel, reads, program, carries) for kernel, reads in _with_reads(steps)):
         return None
     return ScheduledSlices(replace(sliced, graph=graph), program)
+
+
+def threads_of(found: ScheduledSlices) -> int:
+    """The invocations of a workgroup: maps have no use for more than their elements, and barriers wait for all."""
+    kernels = [kernel for step in found.program.steps for kernel in step.kernels]  # type: ignore[union-attr]
+    if _has_products(kernels):
+        return SLICED_LOOPS.threads
+    most = max(kernel.domain.rows for kernel in kernels)
+    return min(SLICED_LOOPS.threads, max(1 << (most - 1).bit_length(), SLICED_LOOPS.least_threads))
+
+
+def _has_products(kernels: Sequence[Kernel]) -> bool:
+    return any(kernel.kind == "contract" for kernel in kernels)
 
 
 def _reads_stacked(program: KernelProgram, carries: int) -> bool:

@@ -85,6 +85,27 @@ def sides(h: Any, w: Any) -> Any:
     return lx.fori_loop(0, 9, lambda i, c: lnp.sin(w @ c.T).T * 0.5 + c, h)
 
 
+def neighbours(h: Any, rows: Any, reverse: bool = False) -> Any:
+    """No products: elements of a row meet their neighbours, and each turn a row of its own."""
+
+    def turn(h: Any, x: Any) -> Any:
+        before = lnp.pad(h, [(0, 0), (2, 0)], constant_values=-1.0)[:, :-2]
+        after = lnp.tanh(h * 0.5 + before * lnp.sin(x) + lnp.roll(h, 1, axis=1))
+        return after, after * x
+
+    return lx.scan(turn, h, rows, reverse=reverse)
+
+
+def loss_of_neighbours(h: Any, rows: Any) -> Any:
+    last, stacked = neighbours(h, rows)
+    return lnp.sum(last * lnp.sin(last)) + lnp.sum(stacked * stacked * rows)
+
+
+def ctc(logits: Any, targets: Any) -> Any:
+    logs = lx.nn.log_softmax(logits)
+    return lx.nn.ctc_loss(logs, targets, 12 - 2 * lnp.arange(3), 2 + lnp.arange(3))
+
+
 def loss(w: Any, h: Any, rows: Any) -> Any:
     last, stacked = rnn(h, w, rows)
     return lnp.sum(last * lnp.sin(last)) + lnp.sum(stacked * stacked * rows)
@@ -100,6 +121,11 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "exchanged": (exchanged, (H, W, ROWS)),
     "matrices of rows": (batched, (H, normal(3, 8, 8, scale=0.3))),
     "sides": (sides, (H, W)),
+    "neighbours": (neighbours, (normal(3, 40), normal(11, 3, 40))),
+    "neighbours in reverse": (lambda h, rows: neighbours(h, rows, reverse=True), (H, ROWS)),
+    "gradient of neighbours": (lx.grad(loss_of_neighbours, argnums=(0, 1)), (normal(3, 40), normal(11, 3, 40))),
+    "ctc": (ctc, (normal(12, 3, 6), random.integers(1, 6, (3, 4)).astype(np.int32))),
+    "gradient of ctc": (lx.grad(ctc), (normal(12, 3, 6), random.integers(1, 6, (3, 4)).astype(np.int32))),
     "gradient": (lx.grad(loss, argnums=(0, 1, 2)), (W, H, ROWS)),
 }
 
@@ -108,10 +134,11 @@ def sums(x: Any) -> Any:
     return lx.fori_loop(0, 9, lambda i, c: c * 0.5 + lnp.sum(c, axis=0), x)
 
 
-# Rows that need others, no products, too few turns, and too much to read in each turn.
+# Rows that need others, too few turns, and too much to read or to compute in each turn.
 OTHERS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "sums over rows": (sums, (H,)),
     "reversed rows": (lambda h, w: lx.fori_loop(0, 9, lambda i, c: lnp.tanh(c[::-1] @ w), h), (H, W)),
+    "many elements without products": (neighbours, (normal(3, 2100), normal(9, 3, 2100))),
     "few turns": (rnn, (H, W, ROWS[:2])),
     "large weights": (rnn, (normal(3, 512), normal(512, 512), normal(9, 3, 512))),
     "other numbers of rows": (
@@ -164,6 +191,13 @@ def test_a_workgroup_has_a_row() -> None:
     assert slices_of(loop_in(graph), GENERIC_GPU) == 3
     assert slices_of(loop_in(graph), CPU_DRIVER) == 0
     assert slices_of(loop_in(graph), replace(GENERIC_GPU, shared_memory_bytes=64)) == 0
+
+
+@pytest.mark.parametrize(("elements", "threads"), [(8, 32), (40, 64), (600, 512)])
+def test_workgroups_without_products_have_no_more_invocations_than_elements(elements: int, threads: int) -> None:
+    graph = graph_of(neighbours, (normal(3, elements), normal(9, 3, elements)))
+    (dispatch,) = emit_program(program_of(graph), GENERIC_GPU).dispatches
+    assert f"local_size_x = {threads}," in dispatch.shader.source
 
 
 @pytest.mark.parametrize("reverse", [False, True])
