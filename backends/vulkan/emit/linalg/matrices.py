@@ -52,10 +52,7 @@ _FOLD_OF_SUBGROUP = """real NAME(real part) {
     }
     return subgroupShuffle(part, 0u);
 }"""
-_MATRIX = [
-    "layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer Matrix { real data[]; };",
-    "int lane;",
-]
+_MATRIX = "layout(buffer_reference, scalar, buffer_reference_align = {}) coherent buffer Matrix {{ real data[]; }};"
 _OF_WORKGROUP = [
     "shared real folded[LOCAL];",
     "void meet() { memoryBarrierBuffer(); barrier(); }",
@@ -142,7 +139,8 @@ class MatrixRoutine:
 
     def close(self) -> Launch:
         local, alone = self.routine.local, self.is_subgroup
-        declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};", *_MATRIX]
+        declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};"]
+        declarations += [_MATRIX.format(self.dtype.bits // 8), "int lane;"]
         declarations += [*(_OF_SUBGROUP if alone else _OF_WORKGROUP), *self.declarations]
         lines, lanes = self.body.scopes[0].lines, local if alone else None
         text = ShaderText(self.body.uses, lines, (local, 1), declarations, subgroup_size=lanes, shuffles=alone)

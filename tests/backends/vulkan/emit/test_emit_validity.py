@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -75,6 +76,21 @@ def test_float64_is_refused_where_the_device_has_none() -> None:
     (case, *_) = (case for case in cases_of("add") if case.in_float64)
     with pytest.raises(DtypeError, match="generic GPU has no float64"):
         dispatches_of(case.graph, GENERIC_GPU)
+
+
+def test_references_are_aligned_to_their_numbers() -> None:
+    """Vulkan asks that a load or store promises an alignment to its scalars; older validation layers do not tell."""
+    declared = re.compile(r"buffer_reference_align = (\d+)\)[\w ]* \{ (\w+) \w+\[\]; \}")
+    profile, aligned = replace(CPU_DRIVER, float64=True), 0
+    for case in (case for case in all_cases() if case.in_float64):
+        for dispatch in dispatches_of(case.graph, profile):
+            source = dispatch.shader.source
+            (real,) = re.findall(r"#define real (\w+)", source) or [""]
+            for align, element in declared.findall(source):
+                if (real if element == "real" else element) in ("double", "dvec4", "uint64_t", "int64_t"):
+                    assert int(align) % 8 == 0, f"{case}\n{source}"
+                    aligned += 1
+    assert aligned > 50
 
 
 def test_no_dispatch_needs_more_slots_and_words_than_there_are() -> None:
