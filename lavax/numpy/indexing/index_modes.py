@@ -9,10 +9,11 @@ import numpy as np
 
 from lavax.ir.types import DType, TensorType
 from lavax.numpy._core.application import apply
+from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.operands import Scalar, scalar_as
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.indexing.advanced_indexing import as_positions, is_index_array
-from lavax.numpy.indexing.indexing import axes_used, is_mask
+from lavax.numpy.indexing.masks import axes_used, is_mask, is_truth, parts_of
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
@@ -66,13 +67,37 @@ def held_inside(key: Any, type: TensorType) -> tuple[Any, ...]:
     return _rebuilt(key, parts, [_clipped(part, type.shape[axis]) for axis, part in parts])
 
 
-def _parts(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
+def not_from_the_end(key: Any, type: TensorType, mode: Mode, reads: bool) -> tuple[Any, ...]:
+    """The key with negative positions outside the array, where `mode` finds them, in place of counted from the end.
+
+    Raises an IndexError if one is known while tracing, and the mode takes none outside.
+    """
+    to_first = mode == "clip" or (reads and not leaves_out(mode))
+    parts = _placed(key, type)
+    return _rebuilt(key, parts, [_not_negative(part, axis, type, mode, to_first) for axis, part in parts])
+
+
+def _not_negative(part: Any, axis: int, type: TensorType, mode: Mode, to_first: bool) -> Any:
+    if not _has_positions(part):
+        return part
+    outside = 0 if to_first else type.shape[axis]
+    if isinstance(part, Value):
+        positions = as_positions(part)
+        return where(apply("less", positions, 0), outside, positions)
+    numbers = np.asarray(part)
+    if numbers.dtype.kind not in "iu" or not (numbers < 0).any():
+        return part
+    if mode in (None, "promise_in_bounds"):
+        raise index_error(
+            f"index {numbers.min()} is outside axis {axis} of {type}: with wrap_negative_indices=False it is not "
+            "counted from the end"
+        )
+    return np.where(numbers < 0, outside, numbers)
 
 
 def _placed(key: Any, type: TensorType) -> list[tuple[int, Any]]:
     """The first axis of each part that has axes, and the part."""
-    parts = _parts(key)
+    parts = parts_of(key)
     axis, placed = 0, []
     for place, part in enumerate(parts):
         if part is Ellipsis:
@@ -88,7 +113,7 @@ def _rebuilt(key: Any, placed: Sequence[tuple[int, Any]], parts: Sequence[Any]) 
     replaced = iter(parts)
     left = len(parts)
     result = []
-    for part in _parts(key):
+    for part in parts_of(key):
         if part is None or part is Ellipsis or not left:
             result.append(part)
         else:
@@ -99,7 +124,7 @@ def _rebuilt(key: Any, placed: Sequence[tuple[int, Any]], parts: Sequence[Any]) 
 
 def _has_positions(part: Any) -> bool:
     """Whether a part of a key holds integers; parts that are not indices are refused when they are read."""
-    if isinstance(part, (slice, bool, np.bool_)) or is_mask(part):
+    if isinstance(part, slice) or is_truth(part) or is_mask(part):
         return False
     if isinstance(part, Value):
         return part.type.dtype.is_integer

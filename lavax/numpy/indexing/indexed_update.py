@@ -30,7 +30,15 @@ from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.powers import power
 from lavax.numpy.indexing.advanced_indexing import AxisPositions
 from lavax.numpy.indexing.complex_extrema import lexicographic
-from lavax.numpy.indexing.index_modes import Mode, check_mode, filling, held_inside, leaves_out, with_margin
+from lavax.numpy.indexing.index_modes import (
+    Mode,
+    check_mode,
+    filling,
+    held_inside,
+    leaves_out,
+    not_from_the_end,
+    with_margin,
+)
 from lavax.numpy.indexing.indexing import (
     AxisRange,
     Entry,
@@ -40,12 +48,11 @@ from lavax.numpy.indexing.indexing import (
     bounds_of,
     flipped_axes,
     index,
-    is_mask,
-    is_truth,
     key_items,
     layout_of,
     sliced,
 )
+from lavax.numpy.indexing.masks import holds_truths, is_mask, is_truth, with_axes_of_truths
 from lavax.tracer import active_trace, bind, constant
 from lavax.tracer.values.value import Value
 
@@ -69,7 +76,8 @@ class Place:
     added. A position known while tracing that is outside the range raises an IndexError; an update at a computed one is
     dropped. Gradients flow to `x` and to the updates. `mode` changes this for known and computed positions alike:
     "clip" takes the nearest position, "drop" and "fill" leave such updates out, None and "promise_in_bounds" are as
-    above. The hints `indices_are_sorted` and `unique_indices` are taken as JAX takes them, and change nothing.
+    above. With wrap_negative_indices=False, negative positions are outside, too. The hints `indices_are_sorted` and
+    `unique_indices` are taken as JAX takes them, and change nothing.
     """
 
     array: Value
@@ -82,9 +90,10 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """With `values` there."""
-        return _updated_in_mode(self, "set", values, mode)
+        return _updated_in_mode(self._counted(mode, wrap_negative_indices), "set", values, mode)
 
     def add(
         self,
@@ -93,9 +102,10 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """With `values` added."""
-        return _updated_in_mode(self, "add", values, mode)
+        return _updated_in_mode(self._counted(mode, wrap_negative_indices), "add", values, mode)
 
     def subtract(
         self,
@@ -104,9 +114,10 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """With `values` subtracted."""
-        return self.add(negative(values), mode=mode)
+        return self.add(negative(values), mode=mode, wrap_negative_indices=wrap_negative_indices)
 
     def multiply(
         self,
@@ -115,9 +126,10 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """Multiplied by `values`."""
-        return _updated_in_mode(self, "multiply", values, mode)
+        return _updated_in_mode(self._counted(mode, wrap_negative_indices), "multiply", values, mode)
 
     mul = multiply
 
@@ -128,9 +140,10 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """Divided by `values`; cast to the dtype of `x`."""
-        divisors = Place(ones_like(self.array), self.key).multiply(values, mode=mode)
+        divisors = self._in_ones(values, mode, wrap_negative_indices)
         return cast(divide(self.array, divisors), self.array.type.dtype)
 
     def power(
@@ -140,9 +153,10 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """Raised to the power of `values`."""
-        return power(self.array, Place(ones_like(self.array), self.key).multiply(values, mode=mode))
+        return power(self.array, self._in_ones(values, mode, wrap_negative_indices))
 
     def min(
         self,
@@ -151,12 +165,13 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """With `values` where they are smaller; NaN where either is.
 
         Complex numbers are ordered by their real parts, equal ones by the imaginary parts.
         """
-        return _extremum(self, "min", values, mode)
+        return _extremum(self._counted(mode, wrap_negative_indices), "min", values, mode)
 
     def max(
         self,
@@ -165,9 +180,10 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """With `values` where they are greater; NaN where either is. Complex numbers are ordered as in `min`."""
-        return _extremum(self, "max", values, mode)
+        return _extremum(self._counted(mode, wrap_negative_indices), "max", values, mode)
 
     def apply(
         self,
@@ -176,9 +192,11 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """With `function` of the old values, once per position."""
-        return self.set(function(self.get(mode=mode)), mode=mode)
+        old = self.get(mode=mode, wrap_negative_indices=wrap_negative_indices)
+        return self.set(function(old), mode=mode, wrap_negative_indices=wrap_negative_indices)
 
     def get(
         self,
@@ -187,6 +205,7 @@ class Place:
         unique_indices: bool = False,
         mode: Mode = None,
         fill_value: Scalar | None = None,
+        wrap_negative_indices: bool = True,
     ) -> Value:
         """`x[key]`; with the mode "fill", positions outside read `fill_value`.
 
@@ -196,9 +215,22 @@ class Place:
         check_mode("get", mode)
         if fill_value is not None and mode != "fill":
             raise ValueError(f"at[].get: fill_value is read with mode='fill' only, got mode={mode!r}")
+        place = self._counted(mode, wrap_negative_indices, reads=True)
+        array, key = with_axes_of_truths(place.array, place.key)
         if leaves_out(mode):
-            return index(*with_margin(self.array, self.key, filling(self.array.type.dtype, fill_value)))
-        return index(self.array, held_inside(self.key, self.array.type) if mode == "clip" else self.key)
+            return index(*with_margin(array, key, filling(array.type.dtype, fill_value)))
+        return index(array, held_inside(key, array.type) if mode == "clip" else key)
+
+    def _counted(self, mode: Mode, from_the_end: bool, reads: bool = False) -> Place:
+        """The same, with negative positions outside unless they are counted from the end."""
+        if from_the_end:
+            return self
+        return Place(self.array, not_from_the_end(self.key, self.array.type, mode, reads))
+
+    def _in_ones(self, values: ArrayLike, mode: Mode, wrap_negative_indices: bool) -> Value:
+        """Ones, multiplied by `values` there."""
+        ones = Place(ones_like(self.array), self.key)
+        return ones.multiply(values, mode=mode, wrap_negative_indices=wrap_negative_indices)
 
 
 @dataclass(frozen=True)
@@ -227,6 +259,11 @@ def _extremum(place: Place, name: str, values: ArrayLike, mode: Mode) -> Value:
 def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> Value:
     array, key = place.array, place.key
     check_mode(join, mode)
+    if is_truth(key):
+        return _updated(array, key, join, values)
+    if holds_truths(key):
+        widened, positions = with_axes_of_truths(array, key)
+        return reshaped(_updated_in_mode(Place(widened, positions), join, values, mode), array.shape)
     if mode == "clip":
         return _updated(array, held_inside(key, array.type), join, values)
     if not leaves_out(mode):

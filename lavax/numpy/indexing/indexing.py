@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.types import TensorType, bool_
+from lavax.ir.types import TensorType
 from lavax.numpy._core.broadcasting import common_shape, spread
 from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.movement import reshaped, transposed
-from lavax.numpy._core.operands import ArrayLike, as_value, holds_values
+from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.numpy.indexing.advanced_indexing import AxisPositions, as_index, gathered, is_index_array
+from lavax.numpy.indexing.masks import axes_used, is_mask, parts_of, with_axes_of_truths
 from lavax.numpy.indexing.nonzero import nonzero
 from lavax.tracer import active_trace, bind, with_weak
 from lavax.tracer.compiled.one_program import one_program
@@ -52,12 +53,10 @@ def index(x: ArrayLike, key: Any) -> Value:
     """`x[key]` with ints, slices of any step, None, Ellipsis, integer arrays and masks, as in NumPy.
 
     A mask means the positions where it is true, as from `nonzero`: inside `compile` only if they are known. One truth
-    value adds an axis in front, of extent 1 or 0. Raises an IndexError if a position known while tracing is outside; a
-    computed one is clamped to the range.
+    value is a mask without axes, and adds one of extent 1 or 0. Raises an IndexError if a position known while tracing
+    is outside; a computed one is clamped to the range.
     """
-    value = as_value(x)
-    if is_truth(key):
-        return _all_or_nothing(value, bool(key))
+    value, key = with_axes_of_truths(as_value(x), key)
     items = key_items(key, value.type)
     if active_trace() is None and all(map(_is_contiguous, items)):
         return _block(value, items)
@@ -107,8 +106,8 @@ def _block_at(
 
 
 def key_items(key: Any, type: TensorType) -> list[Item]:
-    """One item per axis for the key's parts; axes that the key leaves out are taken whole."""
-    parts = _without_masks(list(key) if isinstance(key, tuple) else [key], type)
+    """One item per axis for the key's parts, none of them a truth value; axes that the key leaves out are whole."""
+    parts = _without_masks(parts_of(key), type)
     used = sum(part is not None and part is not Ellipsis for part in parts)
     if used > type.rank:
         raise index_error(f"too many indices: {used} for {type}, which has {type.rank} axes")
@@ -138,40 +137,6 @@ def _without_masks(parts: Sequence[Any], type: TensorType) -> list[Any]:
     return result
 
 
-def is_mask(part: Any) -> bool:
-    """Whether a part of a key is an array of truth values."""
-    if isinstance(part, Value):
-        return part.type.dtype == bool_ and part.ndim > 0
-    if isinstance(part, list) and not holds_values(part):
-        part = np.asarray(part)
-    return isinstance(part, np.ndarray) and part.dtype.kind == "b" and part.ndim > 0
-
-
-def is_truth(key: Any) -> bool:
-    """Whether a key is one truth value: a mask without axes."""
-    if isinstance(key, Value):
-        return key.type.dtype == bool_ and not key.ndim
-    return isinstance(key, (bool, np.bool_)) or (
-        isinstance(key, np.ndarray) and key.dtype.kind == "b" and not key.ndim
-    )
-
-
-def _all_or_nothing(value: Value, chosen: bool) -> Value:
-    """The array as the only entry along a new axis in front, or no entry."""
-    entry = reshaped(value, (1, *value.shape))
-    if chosen:
-        return entry
-    start, stride = (0,) * entry.ndim, (1,) * entry.ndim
-    return with_weak(bind("slice", entry, start=start, limit=(0, *value.shape), stride=stride), value.weak)
-
-
-def axes_used(part: Any) -> int:
-    """The number of axes that a part of a key indexes."""
-    if part is None or part is Ellipsis:
-        return 0
-    return int(np.ndim(part)) if is_mask(part) else 1
-
-
 def _positions_of(mask: Any, type: TensorType, axis: int) -> Sequence[Any]:
     shape = mask.shape if isinstance(mask, Value) else np.shape(mask)
     fits = [given in (extent, 0) for given, extent in zip(shape, type.shape[axis:], strict=False)]
@@ -187,7 +152,7 @@ def _item(part: Any, axis: int, extent: int, type: TensorType) -> Item:
         return _range(part, extent)
     if is_index_array(part):
         return as_index(part, axis, extent, type)
-    if isinstance(part, (bool, np.bool_)) or not hasattr(part, "__index__"):
+    if not hasattr(part, "__index__"):
         raise index_error(f"an index is an int, a slice, None, Ellipsis or an integer array, got {part!r}")
     position = operator.index(part)
     if not -extent <= position < extent:

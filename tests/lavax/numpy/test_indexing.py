@@ -93,7 +93,6 @@ def test_computed_positions_outside_are_held_to_the_range() -> None:
         ((..., 0, ...), "one Ellipsis"),
         ("a", "got 'a'"),
         (1.0, "got 1.0"),
-        ((True, 0), "got True"),
     ],
 )
 def test_keys_that_do_not_fit(key: Any, words: str) -> None:
