@@ -70,10 +70,11 @@ from lavax.errors import (
     VerificationError,
     VmapAxisError,
 )
+from lavax.export import module as export
 from lavax.ir.location import named_scope
 from lavax.parallel_scan import associative_scan
 from lavax.tracer.compiled.compile import compile
-from lavax.tracer.compiled.export import Exported, export, load_exported
+from lavax.tracer.compiled.export import Exported, load_exported
 from lavax.tracer.compiled.jaxpr import make_jaxpr
 from lavax.tracer.control_flow.branches import cond, switch
 from lavax.tracer.control_flow.fori_loop import fori_loop

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from lavax.base.errors import DtypeError, ShapeError, SideEffectError, TreeMismatchError
 from lavax.base.quick_dataclasses import dataclass
@@ -18,6 +19,7 @@ from lavax.tracer.compiled.compile import CompiledFunction, compile
 from lavax.tracer.compiled.executable import Executable, apply_graph, refuse_tracers
 from lavax.tracer.pytrees.plain_trees import plain, plain_order
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
+from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, shape_of
 from lavax.tracer.tracing.convert import argument, lift
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.values.array import Array
@@ -51,15 +53,55 @@ class Exported:
             results = self._run(leaves)  # type: ignore[arg-type]  # outside a trace all are arrays
         return unflatten(self.result, results)
 
+    call = __call__
+
     def save(self, path: str | Path) -> None:
         """Writes a file: a zip archive of the graph's text, the constants as .npy and the structures as JSON."""
+        self._write(Path(path))
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The bytes that `save` writes. Derivatives of any order are part of them, whatever `vjp_order` says."""
+        file = BytesIO()
+        self._write(file)
+        return bytearray(file.getbuffer())
+
+    def _write(self, file: Path | BinaryIO) -> None:
         from lavax.tracer.compiled.export_file import Contents, write  # late: it imports zip archives and JSON
 
-        write(Path(path), Contents(self.function, self.graph, self.constants, self.arguments, self.result, self.weak))
+        write(file, Contents(self.function, self.graph, self.constants, self.arguments, self.result, self.weak))
 
     def as_text(self) -> str:
         """The text of its graph."""
         return str(self.graph)
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self.function
+
+    @property
+    def in_tree(self) -> TreeDef:
+        """The structure of (args, kwargs)."""
+        return self.arguments
+
+    @property
+    def out_tree(self) -> TreeDef:
+        """The structure of the result."""
+        return self.result
+
+    @property
+    def in_avals(self) -> tuple[ShapeDtype, ...]:
+        """The shapes and dtypes of the arguments' leaves."""
+        return tuple(map(shape_of, self.graph.inputs[: self.arguments.leaf_count]))
+
+    @property
+    def out_avals(self) -> tuple[ShapeDtype, ...]:
+        """The shapes and dtypes of the result's leaves."""
+        return tuple(map(shape_of, self.graph.outputs))
+
+    def has_vjp(self) -> bool:
+        """True: the graph can be differentiated."""
+        return True
 
     @cached_property
     def _run(self) -> Executable:
@@ -86,7 +128,7 @@ class Exported:
         return values
 
 
-def export(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Exported:
+def exported_for(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Exported:
     """`function`, compiled or not, for arguments of these kinds, in a form that can be saved.
 
     Arguments are pytrees of arrays, numbers or anything with `shape` and `dtype`; needs no device. The rules of
@@ -129,12 +171,12 @@ def _constant(value: Value) -> Array:
     return value
 
 
-def load_exported(path: str | Path) -> Exported:
+def load_exported(path: str | Path | BinaryIO) -> Exported:
     """The function that `Exported.save` wrote; its graph is verified. Runs no code from the file.
 
     Raises ExportError if the file is damaged, is not an exported function, or has another version of the format.
     """
     from lavax.tracer.compiled.export_file import read  # late: it imports zip archives and JSON
 
-    found = read(Path(path))
+    found = read(Path(path) if isinstance(path, str) else path)
     return Exported(found.function, found.graph, found.constants, found.arguments, found.result, found.weak)

@@ -49,7 +49,7 @@ def _constant_name(position: int) -> str:
     return f"constants/{position}.npy"
 
 
-def write(path: Path, contents: Contents) -> None:
+def write(path: Path | BinaryIO, contents: Contents) -> None:
     """Writes the file; equal contents give equal bytes. Raises ExportError for structures that JSON cannot hold."""
     description = {
         "format": _FORMAT,
@@ -78,20 +78,27 @@ def _array_bytes(numbers: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-def read(path: Path) -> Contents:
-    """Reads a file that `write` wrote. Raises ExportError, with the path and the reason, for anything else."""
-    with open(path, "rb") as file:
-        try:
-            return _contents(file)
-        except Exception as error:  # the libraries that read a damaged archive raise errors of many classes
-            raise ExportError(
-                f"{path} is damaged, or not a function that Exported.save wrote: {str(error) or type(error).__name__}"
-            ) from error
+def read(path: Path | BinaryIO) -> Contents:
+    """Reads a file that `write` wrote. Raises ExportError, with its name and the reason, for anything else."""
+    if isinstance(path, Path):
+        with open(path, "rb") as file:
+            return _read(file, str(path))
+    return _read(path, "this")
+
+
+def _read(file: BinaryIO, name: str) -> Contents:
+    try:
+        return _contents(file)
+    except Exception as error:  # the libraries that read a damaged archive raise errors of many classes
+        raise ExportError(
+            f"{name} is damaged, or not a function that Exported.save wrote: {str(error) or type(error).__name__}"
+        ) from error
 
 
 def _contents(file: BinaryIO) -> Contents:
+    size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
-        _check_size(archive, os.fstat(file.fileno()).st_size)
+        _check_size(archive, size)
         description = json.loads(archive.read(_DESCRIPTION))
         _check_format(description)
         arguments, result = from_data(description["arguments"]), from_data(description["result"])

@@ -14,7 +14,7 @@ from lavax.onnx.reading.package import onnx_package
 from lavax.onnx.writing import attention, contraction, control_flow, elementwise, fourier, indexing, movement, reduction
 from lavax.onnx.writing.portable import portable
 from lavax.onnx.writing.writer import File, Rule, Writer, described
-from lavax.tracer.compiled.export import export
+from lavax.tracer.compiled.export import exported_for
 from lavax.tracer.pytrees.pytree import TreeDef, leaves, paths
 
 OPSET = 21
@@ -52,7 +52,7 @@ def save(
     """
     package = onnx_package()
     given = [] if parameters is None else [parameters]
-    exported = export(function, *given, *example)
+    exported = exported_for(function, *given, *example)
     known = [*map(np.asarray, leaves(parameters))] if given else []
     closed_over = [np.asarray(constant) for constant in exported.constants]
     graph = portable(exported.graph, RULES)
