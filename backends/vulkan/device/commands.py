@@ -65,6 +65,9 @@ BEFORE_LATER_WORK = barrier(
     SHADER_READ | SHADER_WRITE | COPY_READ | COPY_WRITE | COUNTS_READ | HOST_READ,
 )
 
+# Of a program with copies between its dispatches.
+COPYING = Barriers(BEFORE_LATER_WORK, BEFORE_LATER_WORK)
+
 # The same after copies to the host on a queue that only copies.
 COPIES_BEFORE_HOST_READS = barrier(COPY, COPY_WRITE, HOST, HOST_READ)
 
@@ -149,11 +152,16 @@ class Recorder:
 
     def copy(self, source: Buffer, target: Buffer, nbytes: int, source_offset: int = 0, target_offset: int = 0) -> None:
         """Copies `nbytes` from one buffer to another; offsets are in bytes from their beginnings."""
-        region = ffi.new("VkBufferCopy *")
-        region.srcOffset = source.piece.offset + source_offset
-        region.dstOffset = target.piece.offset + target_offset
-        region.size = nbytes
-        lib.vkCmdCopyBuffer(self.commands, source.piece.block.buffer, target.piece.block.buffer, 1, region)
+        begins = source.piece.offset + source_offset, target.piece.offset + target_offset
+        self.copy_runs(source.piece.block.buffer, target.piece.block.buffer, [(*begins, nbytes)])
+
+    def copy_runs(self, source: Any, target: Any, runs: Sequence[tuple[int, int, int]]) -> None:
+        """Copies runs of bytes from one VkBuffer to another: where they begin in both, and their lengths."""
+        lib.vkCmdCopyBuffer(self.commands, source, target, len(runs), ffi.new("VkBufferCopy[]", runs))
+
+    def fill(self, target: Any, offset: int, nbytes: int, word: int) -> None:
+        """Writes a word of 32 bits all over a part of a VkBuffer; its beginning and length are multiples of four."""
+        lib.vkCmdFillBuffer(self.commands, target, offset, nbytes, word)
 
 
 _BEGIN = structure("VkCommandBufferBeginInfo")

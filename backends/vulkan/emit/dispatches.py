@@ -18,7 +18,12 @@ from lavax.backends.vulkan.emit.loop.slices import emit_slices
 from lavax.backends.vulkan.emit.loop.turns import Place
 from lavax.backends.vulkan.emit.map.flat_map import emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.emit.map.given_constants import given_constants
-from lavax.backends.vulkan.emit.map.joined_parts import JoinedPart, emit_joined_parts, joined_parts
+from lavax.backends.vulkan.emit.map.joined_parts import (
+    JoinedPart,
+    copies_of_part,
+    emit_joined_parts,
+    joined_parts,
+)
 from lavax.backends.vulkan.emit.map.kernel import emit_map
 from lavax.backends.vulkan.emit.map.merged import emit_merged
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
@@ -38,6 +43,7 @@ from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, suited
 from lavax.backends.vulkan.plan.plan import (
+    Copies,
     Dispatch,
     DispatchPart,
     Shader,
@@ -174,11 +180,13 @@ class Dispatches:
             work = self._work_of_equals(key, step, number)
             if launch.before is not None:
                 before = self._dispatch(launch.before, slots, rest_before(step.name, number), barrier, step.name)
-                yield replace(before, work=Work(nbytes=work.nbytes))
+                copies = self._copies(launch.before.copies, places)
+                yield replace(before, work=Work(nbytes=work.nbytes), copies=copies)
             later = barrier or launch.before is not None
             rest = rest_of(step.name, number) if launch.has_rest else None
             dispatch = self._dispatch(launch, slots, rest, later, step.name)
-            yield replace(dispatch, seen=part.seen if launch.by_descriptor else None, work=work)
+            seen, copies = part.seen if launch.by_descriptor else None, self._copies(launch.copies, places)
+            yield replace(dispatch, seen=seen, work=work, copies=copies)
 
     def _part(self, kernel: Kernel, places: Sequence[Place], together: int = 1) -> tuple[Part, Hashable | None]:
         """A kernel's launch and slots, and a key that is equal for kernels of the same code.
@@ -296,8 +304,21 @@ class Dispatches:
             own = [*(places[number] for number in part.reads), places[-1]]
             slots = (*(place.slot for place in own), *map(self._position, own))
             shader, work = self._suited(launch.shader), whole.share(part.kernel.domain.rows, total)
-            yield Dispatch(shader, slots, launch.words, launch.groups, barrier, step.name, work=work)
+            copies = self._copies(copies_of_part(part, self.profile), own)
+            yield Dispatch(shader, slots, launch.words, launch.groups, barrier, step.name, work=work, copies=copies)
             barrier = False
+
+    def _copies(self, copies: Copies | None, places: Sequence[Place]) -> Copies | None:
+        """The copies of a launch, whose arrays lie there, with their slots."""
+        if copies is None or any(place.strides for place in places):
+            return None
+        slots = [place.slot for place in places]
+        for number in copies.slots:
+            self._position(places[number])
+        return Copies(
+            tuple(replace(fill, slot=slots[fill.slot]) for fill in copies.fills),
+            tuple(replace(each, source=slots[each.source], target=slots[each.target]) for each in copies.copies),
+        )
 
     def _work_of_equals(self, key: Hashable | None, step: KernelStep, number: int) -> Work:
         """The work of a step's kernel, counted once for kernels that are equal and move as much."""

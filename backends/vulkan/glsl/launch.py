@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, word
-from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.plan.plan import Copies, Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
@@ -47,6 +47,7 @@ class Launch:
     text: ShaderText | None = field(default=None, compare=False)  # of a shader that may be a part of another
     has_rest: bool = True  # whether some of its numbers may be in an array
     in_table: bool = False  # whether it gets its numbers from a table, as others do that share its shader
+    copies: Copies | None = None  # what may take its place, with numbers of the kernel's arrays as slots
 
 
 def grid(groups: int) -> tuple[int, int, int]:

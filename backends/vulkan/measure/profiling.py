@@ -10,6 +10,7 @@ from lavax.backends.vulkan.device.commands import BEFORE_LATER_WORK, Recorder
 from lavax.backends.vulkan.measure.timing import median_run
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES
+from lavax.backends.vulkan.run.copied import record_copies
 from lavax.backends.vulkan.run.program import Program
 from lavax.backends.vulkan.run.steps import DispatchStep, record_run
 from lavax.passes.reports import TimedDispatch
@@ -58,10 +59,14 @@ class Bound:
         contents = ffi.buffer(self._table.host_pointer(), self._table.piece.size)
         struct.pack_into(f"={len(addresses)}Q", contents, 0, *addresses)
         self._sets, self._runs = program.runs(buffers)
+        self._places = program.places(buffers)
         weakref.finalize(self, self._sets.close).atexit = False
 
     def record(self, recorder: Recorder, step: DispatchStep) -> None:
         """Records one of the program's steps."""
+        if step.copies is not None:
+            record_copies(recorder, step.copies, self._places)
+            return
         for run in self._runs[step]:
             record_run(recorder, step, run, self._table.address, self._sets)
             recorder.dispatch(run.groups)

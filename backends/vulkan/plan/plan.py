@@ -69,6 +69,43 @@ class DispatchPart:
 
 
 @dataclass(frozen=True)
+class Fill:
+    """A word of 32 bits all over the first `nbytes` of the array in a slot, a multiple of four."""
+
+    slot: int
+    nbytes: int
+    word: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Runs of bytes from the array in one slot to that in another: where they begin in both, and their lengths."""
+
+    source: int
+    target: int
+    runs: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What gives a dispatch's results without its shader: `fills`, then `copies`, none of which overlap."""
+
+    fills: tuple[Fill, ...]
+    copies: tuple[Copy, ...]
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Those of all arrays."""
+        of_copies = (slot for copy in self.copies for slot in (copy.source, copy.target))
+        return tuple(dict.fromkeys((*(fill.slot for fill in self.fills), *of_copies)))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes are written."""
+        return sum(fill.nbytes for fill in self.fills) + sum(run[2] for copy in self.copies for run in copy.runs)
+
+
+@dataclass(frozen=True)
 class Dispatch:
     """One run of a shader with `groups` workgroups. `barrier`: it waits for all earlier dispatches.
 
@@ -79,6 +116,9 @@ class Dispatch:
 
     `parts`, if given, are kernels with bindings of their own; the last word is the number of the first workgroup. Those
     whose arrays lie in the same descriptor ranges are dispatched together.
+
+    `copies`, if given, may take the dispatch's place where it does not depend on `counts`. Their slots are among the
+    plan's `range_slots`.
     """
 
     shader: Shader
@@ -91,6 +131,7 @@ class Dispatch:
     seen: tuple[int, ...] | None = None
     work: Work = Work()
     parts: tuple[DispatchPart, ...] = ()
+    copies: Copies | None = None
 
     def apart(self) -> list[Dispatch]:
         """A dispatch for each part."""

@@ -13,8 +13,11 @@ from typing import Any
 
 from lavax.backends.vulkan.plan.plan import (
     Command,
+    Copies,
+    Copy,
     Dispatch,
     DispatchPart,
+    Fill,
     Plan,
     RepeatDispatches,
     Result,
@@ -93,7 +96,13 @@ def _written_command(command: Command, shaders: dict[Shader, int]) -> list[Any]:
         command.seen,
         [command.work.operations, command.work.nbytes],
         [[part.seen, part.groups] for part in command.parts],
+        command.copies and _written_copies(command.copies),
     ]
+
+
+def _written_copies(copies: Copies) -> list[Any]:
+    fills = [[fill.slot, fill.nbytes, fill.word] for fill in copies.fills]
+    return [fills, [[copy.source, copy.target, copy.runs] for copy in copies.copies]]
 
 
 def _read_commands(commands: Sequence[Sequence[Any]], shaders: Sequence[Shader]) -> tuple[Command, ...]:
@@ -106,7 +115,7 @@ def _read_command(command: Sequence[Any], shaders: Sequence[Shader]) -> Command:
             return RepeatDispatches(count, _read_commands(inner, shaders))
         case ["until", flag, inner]:
             return UntilFlag(flag, _read_commands(inner, shaders))
-    number, slots, words, groups, barrier, name, counts, seen, work, parts = command
+    number, slots, words, groups, barrier, name, counts, seen, work, parts, copies = command
     x, y, z = groups
     return Dispatch(
         shaders[number],
@@ -119,7 +128,13 @@ def _read_command(command: Sequence[Any], shaders: Sequence[Shader]) -> Command:
         None if seen is None else tuple(seen),
         Work(*work),
         tuple(DispatchPart(tuple(of_part), number_of) for of_part, number_of in parts),
+        copies and _read_copies(*copies),
     )
+
+
+def _read_copies(fills: Sequence[Sequence[int]], copies: Sequence[Any]) -> Copies:
+    read = (Copy(source, target, tuple((a, b, n) for a, b, n in runs)) for source, target, runs in copies)
+    return Copies(tuple(Fill(slot, nbytes, word) for slot, nbytes, word in fills), tuple(read))
 
 
 def _read_shader(

@@ -71,6 +71,7 @@ class _Cutting:
             return [dispatch]
         self.is_changed = True
         longest = min(-(-total // count), _MOST_GROUPS)
+        dispatch = replace(dispatch, copies=None)  # which are not cut
         given, is_part = len(dispatch.slots) + len(dispatch.words), _is_part(dispatch)
         words = dispatch.words[:-1] if is_part else dispatch.words + (0,) * (BASE_WORD - given)
         base = dispatch.words[-1] if is_part else 0

@@ -4,7 +4,7 @@ A call writes the addresses of its arguments and results into a table that the s
 that were recorded before. There are RING recordings, each with its own table, so that as many calls may be in flight.
 The first is made with the program, and others when so many calls are first in flight: then the device is busy. If
 shaders see arrays through descriptors, the program is recorded for the descriptor ranges that the arrays lie in, when a
-call first has arrays there.
+call first has arrays there. Where copies take the place of shaders, it is recorded for the arrays' places.
 
 A program that takes long is cut into several submissions. Then a call returns when the last of them are in flight.
 """
@@ -25,12 +25,13 @@ from lavax.backends.vulkan.api.api import ffi
 from lavax.backends.vulkan.api.queue import MOST_IN_FLIGHT, Submission
 from lavax.backends.vulkan.compile.ahead import Ahead
 from lavax.backends.vulkan.compile.pipelines import Pipeline
-from lavax.backends.vulkan.device.commands import COUNTED, PLAIN, CommandPool, Recorder
+from lavax.backends.vulkan.device.commands import COPYING, COUNTED, PLAIN, CommandPool, Recorder
 from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.memory.descriptor_ranges import DescriptorRange, DescriptorSets
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES, RING, flag_bytes, table_stride
 from lavax.backends.vulkan.plan.plan import Plan, Shader
+from lavax.backends.vulkan.run.copied import Credit, Places, place_of, record_copies, slots_of_copies
 from lavax.backends.vulkan.run.cuts import BOUNDS, Cuts, cuts_of
 from lavax.backends.vulkan.run.estimate import Rates
 from lavax.backends.vulkan.run.flow import Flow
@@ -43,8 +44,11 @@ from lavax.base.errors import DeviceError
 from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.commands import FLAG_BYTES
 
-# The number of combinations of descriptor ranges per recording for which command buffers are kept.
+# The number of combinations of descriptor ranges and places per recording for which command buffers are kept.
 MOST_RECORDED = 16
+
+# The descriptor ranges of arguments and results, and the positions there of those that are copied, if any are.
+Where = tuple[tuple[DescriptorRange | None, ...], tuple[int, ...] | None]
 
 _NOT_WRITTEN: list[int] = [-1]  # the addresses in a table that is being written
 
@@ -52,6 +56,7 @@ _NOT_WRITTEN: list[int] = [-1]  # the addresses in a table that is being written
 # part of it; and at most so often.
 TOO_SLOW, TOO_FAST, MOST_CUTS = 2.0, 0.25, 4
 
+_ANYWHERE: Where = ((), None)
 _NO_RANGES = "plans use descriptor ranges only if the device's memory has them"
 
 
@@ -77,7 +82,7 @@ class RecordedProgram:
 
 class Recording:
     """An entry of the ring: its table, the addresses in the table, the command buffers for these, and the number of its
-    last use. `made`: the command buffers for each combination of descriptor ranges, the last used at the end."""
+    last use. `made`: the command buffers for where arrays lie, the last used at the end."""
 
     __slots__ = ("table", "address", "addresses", "submission", "parts", "made", "number")
 
@@ -87,7 +92,7 @@ class Recording:
         self.addresses: list[int] = []
         self.submission: Submission | None = None
         self.parts: tuple[Part, ...] = ()
-        self.made: OrderedDict[tuple[DescriptorRange | None, ...], RecordedProgram] = OrderedDict()
+        self.made: OrderedDict[Where, RecordedProgram] = OrderedDict()
         self.number = 0
 
 
@@ -200,6 +205,9 @@ class Program:
         self._positions = struct.Struct(f"={len(plan.range_slots)}Q")
         self._has_ranges = bool(plan.range_slots)
         self._given_range_slots = [slot for slot in plan.range_slots if slot < given]
+        self._copied_slots = slots_of_copies(plan)
+        self._given_copied_slots = [slot for slot in self._given_range_slots if slot in self._copied_slots]
+        self._credit = Credit(plan) if self._copied_slots else None
         self._resources = Resources(device, plan, pipelines)
         self.recordings = self._resources.recordings
         self.recordings.extend(self._open_recording(index) for index in range(RING))
@@ -207,7 +215,7 @@ class Program:
         self._recording = self.recordings[0]
         weakref.finalize(self, self._resources.retire).atexit = False
         if not plan.range_slots:
-            self._use_ranges(self._recording, ())
+            self._use(self._recording, _ANYWHERE)
 
     def __call__(self, *buffers: Buffer) -> list[Buffer]:
         """Submits one run and returns its results at once; their contents are valid when they are `ready()`.
@@ -250,7 +258,7 @@ class Program:
                 if self._has_ranges:
                     self._place(recording, (*buffers, *results))
                 elif self._cuts_left < MOST_CUTS or not recording.made:
-                    self._use_ranges(recording, ())
+                    self._use(recording, _ANYWHERE)
                 recording.addresses = addresses
             if claim is not None:
                 claim()
@@ -280,12 +288,28 @@ class Program:
 
     def runs(self, buffers: Sequence[Buffer]) -> tuple[DescriptorSets, dict[DispatchStep, tuple[Run, ...]]]:
         """The runs of each step for these arguments and results, and their descriptor sets, which the caller closes."""
-        return self._runs_in(self._ranges_by_slot([buffers[slot].piece.range for slot in self._given_range_slots]))
+        return self._runs_in(self._ranges_of(buffers), {})
+
+    def places(self, buffers: Sequence[Buffer]) -> Places:
+        """The places of the arrays that copies read and write; `buffers` are arguments and results."""
+        positions = [buffers[slot].piece.position for slot in self._given_copied_slots]
+        return self._places_by_slot(self._ranges_of(buffers), positions)
+
+    def _ranges_of(self, buffers: Sequence[Buffer]) -> dict[int, DescriptorRange]:
+        return self._ranges_by_slot([buffers[slot].piece.range for slot in self._given_range_slots])
+
+    def _places_by_slot(self, ranges: Mapping[int, DescriptorRange], positions: Sequence[int]) -> Places:
+        """The places of all arrays that copies read and write, from their ranges and the positions of those given."""
+        found = self._resources.positions | dict(zip(self._given_copied_slots, positions, strict=True))
+        return {slot: place_of(ranges[slot], found[slot]) for slot in self._copied_slots}
 
     def _runs_in(
-        self, ranges: Mapping[int, DescriptorRange]
+        self, ranges: Mapping[int, DescriptorRange], places: Places
     ) -> tuple[DescriptorSets, dict[DispatchStep, tuple[Run, ...]]]:
-        runs = {step: tuple(step.runs(ranges)) for step in self.steps}
+        """The runs of each step but those in whose place arrays are copied."""
+        runs = {
+            step: () if step.copies is not None and places else tuple(step.runs(ranges)) for step in self.steps
+        }
         bound = (run.bound for of_step in runs.values() for run in of_step)
         return DescriptorSets(self.device.handle, self.device.pipelines.layouts, bound), runs
 
@@ -300,22 +324,29 @@ class Program:
         """Writes the arrays' positions into the table, and selects the command buffers for their descriptor ranges."""
         offset = self._moving_bytes + ADDRESS_BYTES * len(self.static_addresses())
         self._positions.pack_into(recording.table, offset, *self.positions(given))
-        self._use_ranges(recording, tuple([given[slot].piece.range for slot in self._given_range_slots]))
+        copied = None
+        if self._credit is not None and self._credit.left:
+            copied = tuple([given[slot].piece.position for slot in self._given_copied_slots])
+        self._use(recording, (tuple([given[slot].piece.range for slot in self._given_range_slots]), copied))
 
-    def _use_ranges(self, recording: Recording, ranges: tuple[DescriptorRange | None, ...]) -> None:
-        """Selects the command buffers for these ranges, or records them. The device is done with this table."""
+    def _use(self, recording: Recording, where: Where) -> None:
+        """Selects the command buffers for arrays that lie there, or records them. The device is done with the table."""
         made = recording.made
-        recorded = made.get(ranges)
+        recorded = made.get(where)
         if recorded is None or recorded.cut is not self._cut:
-            while ranges in made or len(made) >= MOST_RECORDED:
-                oldest = made.pop(ranges if ranges in made else next(iter(made)))
+            while where in made or len(made) >= MOST_RECORDED:
+                oldest = made.pop(where if where in made else next(iter(made)))
                 self._resources.pool.free(oldest.commands)
                 oldest.sets.close()
-            recorded = self._record(recording, self._ranges_by_slot(ranges))
-            if not any(ranges in other.made for other in self.recordings):
+            recorded = self._record(recording, where)
+            if not any(where in other.made for other in self.recordings):
                 counters.count("recordings")
-            made[ranges] = recorded
-        made.move_to_end(ranges)
+            made[where] = recorded
+            if where[1] is not None and self._credit is not None:
+                self._credit.lose(self._queue.attempted)
+        elif self._credit is not None:
+            self._credit.gain()
+        made.move_to_end(where)
         recording.submission, recording.parts = recorded.submission, recorded.parts
 
     def _next_recording(self) -> Recording:
@@ -407,13 +438,16 @@ class Program:
         struct.pack_into(f"={len(static)}Q", table, self._moving_bytes, *static)
         return Recording(table, tables.address + offset)
 
-    def _record(self, recording: Recording, ranges: Mapping[int, DescriptorRange]) -> RecordedProgram:
-        """Records the program once, for a table, and for arrays in these descriptor ranges, by slot."""
+    def _record(self, recording: Recording, where: Where) -> RecordedProgram:
+        """Records the program once, for a table, and for arrays that lie there."""
         cut = self._cut
         segments = cut.segments or (Batch((), False),)
-        sets, runs = self._runs_in(ranges)
+        in_ranges, positions = where
+        ranges = self._ranges_by_slot(in_ranges)
+        places = {} if positions is None else self._places_by_slot(ranges, positions)
+        sets, runs = self._runs_in(ranges, places)
         buffers = {
-            batch: self._record_batch(batch, cut.steps.get(batch, ()), recording.address, sets, runs)
+            batch: self._record_batch(batch, cut.steps.get(batch, ()), recording.address, sets, runs, places)
             for batch in batches_of(segments)
         }
         parts = parts_of(segments, buffers, self._queue, cut.cuts)
@@ -427,14 +461,18 @@ class Program:
         table: int,
         sets: DescriptorSets,
         runs: Mapping[DispatchStep, Sequence[Run]],
+        places: Places,
     ) -> Any:
         """A command buffer with the dispatches of one batch."""
         commands = self._resources.pool.allocate()
         barriers = PLAIN if all(step.counts is None for step in self.steps) else COUNTED
+        barriers = COPYING if places else barriers
         with Recorder(commands, batch.repeated) as recorder:
             for step in steps:
                 if step.barrier:
                     recorder.wait(barriers.between)
+                if step.copies is not None and places:
+                    record_copies(recorder, step.copies, places)
                 for run in runs[step]:
                     record_run(recorder, step, run, table, sets)
                     if step.counts is None:

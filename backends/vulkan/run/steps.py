@@ -12,7 +12,7 @@ from lavax.backends.vulkan.device.commands import Recorder
 from lavax.backends.vulkan.device.device import Device
 from lavax.backends.vulkan.memory.descriptor_ranges import BoundRanges, DescriptorRange, DescriptorSets
 from lavax.backends.vulkan.plan.memory_use import ADDRESS_BYTES
-from lavax.backends.vulkan.plan.plan import MAX_WORDS, Dispatch, DispatchPart, Plan, Shader
+from lavax.backends.vulkan.plan.plan import MAX_WORDS, Copies, Dispatch, DispatchPart, Plan, Shader
 from lavax.base.quick_dataclasses import dataclass
 
 _WORD = struct.Struct("=I")
@@ -40,6 +40,7 @@ class DispatchStep:
     name: str
     counts: tuple[int, int] | None  # the constant with the numbers of workgroups, and their offset in it
     parts: tuple[tuple[Bindings, int], ...]
+    copies: Copies | None  # that may take its place
 
     def runs(self, ranges: Mapping[int, DescriptorRange]) -> Iterator[Run]:
         """The runs if the arrays lie in these ranges, by slot: one for all neighbouring parts with the same ranges."""
@@ -71,7 +72,8 @@ def make_steps(
             counts = dispatch.counts and (dispatch.counts[0] - first_constant, dispatch.counts[1])
             pipeline = pipelines[dispatch.shader]
             parts = tuple(_parts_of(dispatch))
-            steps.append(DispatchStep(pipeline, words, dispatch.groups, barrier, dispatch.name, counts, parts))
+            copies = None if counts else dispatch.copies
+            steps.append(DispatchStep(pipeline, words, dispatch.groups, barrier, dispatch.name, counts, parts, copies))
             barrier = False
     return steps
 

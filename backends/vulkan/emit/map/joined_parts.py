@@ -7,11 +7,14 @@ what a selection skips, and reads by address where arrays are too many for descr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from math import prod
 
+from lavax.backends.vulkan.emit.map.as_copies import as_copies
 from lavax.backends.vulkan.emit.map.flat_map import BEGIN_BYTES, emit_flat_maps, suits_descriptors
 from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.plan.plan import Copies
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node
@@ -68,6 +71,18 @@ def emit_joined_parts(
     for alike in forms.values():
         kernels, begins = [part.kernel for part in alike], [part.begin for part in alike]
         yield from zip(alike, emit_flat_maps(kernels, profile, lifted, begins), strict=True)
+
+
+def copies_of_part(part: JoinedPart, profile: DeviceProfile) -> Copies | None:
+    """The copies that do without a part's shader, where it lies in the result."""
+    found = as_copies(part.kernel, profile)
+    if found is None or found.fills:
+        return None
+    behind = (
+        tuple((source, part.begin + target, nbytes) for source, target, nbytes in copy.runs) for copy in found.copies
+    )
+    copies = (replace(copy, runs=runs) for copy, runs in zip(found.copies, behind, strict=True))
+    return replace(found, copies=tuple(copies))
 
 
 def _joined(result: Node) -> list[Node]:

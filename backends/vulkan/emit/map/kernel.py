@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from lavax.backends.vulkan.emit.map.as_copies import as_copies
 from lavax.backends.vulkan.emit.map.choose import transposes, transposition_of
 from lavax.backends.vulkan.emit.map.elements import emit_elements
 from lavax.backends.vulkan.emit.map.schedule import (
@@ -32,7 +33,13 @@ EMITTERS: dict[type[MapSchedule], Callable[[Transposition, DeviceProfile, bool],
 
 
 def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: MapSchedule | None = None) -> Launch:
-    """The shader of a map, by the schedule given or the best one that suits.
+    """The shader of a map, by the schedule given or the best one that suits, and copies that do without it."""
+    launch = _emit(kernel, profile, lifted, schedule)
+    return launch if lifted else replace(launch, copies=as_copies(kernel, profile))
+
+
+def _emit(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: MapSchedule | None) -> Launch:
+    """The shader of a map.
 
     A way of transposing that is given may not suit any more: schedules are chosen before it is known which arrays move
     from iteration to iteration of a loop.

@@ -14,8 +14,11 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.plan import (
+    Copies,
+    Copy,
     Dispatch,
     DispatchPart,
+    Fill,
     Plan,
     RepeatDispatches,
     Result,
@@ -44,6 +47,7 @@ DISPATCH = Dispatch(
     (1, 0),
     Work(1 << 40, 9),
     (DispatchPart((2, 3), 5), DispatchPart((), 1)),
+    Copies((Fill(1, 64, 0xFFFFFFFF),), (Copy(0, 1, ((0, 16, 8), (1 << 33, 0, 4))),)),
 )
 PLAN = Plan(
     (4, 1 << 33),

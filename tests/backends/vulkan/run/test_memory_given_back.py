@@ -37,7 +37,7 @@ def test_programs_do_not_mix_up_a_block_with_one_that_had_its_addresses() -> Non
         places.add((given._buffer.address, result._buffer.address))
         program = next(iter(scaled._entries.values())).run._program.program
         (recording,) = (each for each in program.recordings if tuple(each.addresses) in places)
-        shown = [each for each in next(reversed(recording.made)) if each is not None]
+        shown = [each for each in next(reversed(recording.made))[0] if each is not None]
         assert [each.buffer for each in shown] == [
             buffer.piece.block.buffer for buffer in (given._buffer, result._buffer)[: len(shown)]
         ]
