@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
@@ -102,24 +102,45 @@ def _elements_along(operand: Node, axes: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _neighbours_read(operand: Node) -> Iterator[tuple[int, int]]:
-    """Of each array that an elementwise value reads, the axis of the value along which neighbours in memory lie, and
-    the elements."""
-    seen, stack = {operand}, [operand]
+    """Of each array that a value is computed from element by element, the axis of the value along which neighbours in
+    memory lie, and the elements. Arrays may be moved on the way, in which each element stays one."""
+    seen, stack = {operand}, [(operand, tuple(range(operand.type.rank)))]
     while stack:
-        node = stack.pop()
+        node, places = stack.pop()
+        if node.type.size <= 1:
+            continue
         family = OPERATIONS[node.op].family if node.op in OPERATIONS else "movement"
         if family == "elementwise" and len(seen) <= _MOST_LOOKED_AT:
-            ahead = [each for each in node.operands if each not in seen]
-            seen.update(ahead)
-            stack += ahead
-        elif family != "source" and node.op != "broadcast":
-            yield _neighbour_axis(node), node.type.size
+            ahead = [(each, places) for each in node.operands]
+        elif node.op in _BIJECTIONS and len(seen) <= _MOST_LOOKED_AT:
+            ahead = [(node.operands[0], tuple(places[axis] for axis in _BIJECTIONS[node.op](node)))]
+        else:
+            if family != "source" and node.op != "broadcast":
+                yield places[_neighbour_axis(node)], node.type.size
+            continue
+        stack += [each for each in ahead if each[0] not in seen]
+        seen.update(each for each, _ in ahead)
+
+
+def _through_transpose(node: Node) -> list[int]:
+    return [node.attrs["axes"].index(axis) for axis in range(node.type.rank)]
+
+
+def _through_reshape(node: Node) -> list[int]:
+    """Per axis of the operand that of the result along which its neighbours lie, or the last one."""
+    (operand,) = node.operands
+    steps = {prod(node.shape[axis + 1 :]): axis for axis, extent in enumerate(node.shape) if extent > 1}
+    last = node.type.rank - 1
+    return [steps.get(prod(operand.shape[axis + 1 :]), last) for axis in range(operand.type.rank)]
+
+
+_BIJECTIONS: dict[str, Callable[[Node], list[int]]] = {"transpose": _through_transpose, "reshape": _through_reshape}
 
 
 def _neighbour_axis(node: Node) -> int:
     """The axis of an array along which neighbours in memory lie."""
-    if node.op == "transpose":
-        return int(node.attrs["axes"].index(_neighbour_axis(node.operands[0])))
+    if node.op in _BIJECTIONS:
+        return _BIJECTIONS[node.op](node)[_neighbour_axis(node.operands[0])]
     (operand,) = node.operands if node.op == "shear" else (node,)
     if operand.op != "broadcast" or not operand.operands[0].shape:
         return len(node.shape) - 1

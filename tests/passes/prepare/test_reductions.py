@@ -184,3 +184,33 @@ def test_sums_of_what_is_repeated(middle: str) -> None:
     arrays = rng.normal(size=()), rng.normal(size=512)
     found = prepare(graph, target_of(GENERIC_GPU, 1 << 34, 1 << 32))
     np.testing.assert_allclose(interpret(found, *arrays)[0], interpret(graph, *arrays)[0], rtol=1e-9)
+
+
+# Groups of channels as a grouped convolution writes them: the channels of a group are neighbours in memory.
+GROUPS = """
+graph (x: bf16[8,4,40,30,2]) {
+  %0 = transpose(x) axes=[1,0,4,2,3] : bf16[4,8,2,40,30]
+  %1 = reshape(%0) : bf16[4,16,40,30]
+  %2 = cast(%1) : f32[4,16,40,30]
+  %3 = multiply(%2, %2) : f32[4,16,40,30]
+  SUM
+}
+"""
+OVER_PIXELS = "%4 = sum(%3) axes=[0,2,3] : f32[16]\n  return %4"
+TURNED = (
+    "%4 = transpose(%3) axes=[0,2,3,1] : f32[4,40,30,16]\n  %5 = sum(%4) axes=[0,1,2] : f32[16]\n  return %5"
+)
+
+
+@pytest.mark.parametrize("ending", [OVER_PIXELS, TURNED])
+def test_channels_of_groups_are_columns(ending: str) -> None:
+    """Through a reshape that joins groups and channels, and through what is computed before a transposition."""
+    text = GROUPS.replace("SUM", ending)
+    graph = prepared(text, GENERIC_GPU)
+    sums = [node for node in graph.nodes if node.op == "sum"]
+    assert [node.attrs["axes"] for node in sums] == [(1,), (0,)]
+    parts, channels = sums[0].shape
+    assert channels == 16
+    assert parts > 8
+    x = rng.integers(-3, 4, (8, 4, 40, 30, 2)).astype(np.float32)
+    np.testing.assert_array_equal(interpret(graph, x)[0], interpret(parse(dedent(text)), x)[0])
