@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.loop.registers import choose, kernel
+from lavax.backends.vulkan.emit.loop.registers import choose, held, kernel
 from tests.backends.vulkan.run.execution import backend
 from tests.backends.vulkan.run.loop_agreement import agree
 
@@ -224,3 +224,30 @@ def test_other_loops_are_not_written_out(body: Callable[[Any, Any], Any]) -> Non
 def test_what_is_written_out_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "REGISTER_LOOPS", choose.RegisterLoops(statements=20))
     assert "kind=registers" not in agree(LOOPS["folds"][0], *LOOPS["folds"][1])
+
+
+def test_equal_loops_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    emit = choose.emit_register_loop
+    monkeypatch.setattr(choose, "emit_register_loop", lambda *given, **named: written.append(emit(*given, **named)))
+    choose._is_short.cache_clear()
+
+    def thrice(c: Any) -> Any:
+        for _ in range(3):
+            c = turns(picked)(c * 2) + lnp.sort(c, axis=0)
+        return c
+
+    assert agree(thrice, TABLE).count("kind=registers") == 3
+    assert len(written) == 1
+
+
+def test_where_the_elements_of_a_register_come_from() -> None:
+    parts = held.parts_of((9, 8, held.FILLED, 3, 3, held.UNUSED, 2, held.UNUSED))
+    (first, of_first), (filler, nothing), (second, of_second) = ((part.register, part.lanes) for part in parts)
+    assert (first, filler, second) == (1, held.FILLED, 0)
+    assert of_first is not None and of_second is not None and nothing is None
+    assert of_first[:2] == (1, 0)
+    assert (*of_second[3:5], of_second[6]) == (3, 3, 2)
+    assert [part.own.count(True) for part in parts] == [2, 1, 3]
+    (own,) = held.parts_of((16, 17, held.UNUSED, *range(19, 24)))
+    assert own.lanes is None

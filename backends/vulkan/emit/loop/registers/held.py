@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,6 +24,18 @@ _BITS = 4  # of a lane's number in a word
 
 class TooMuchError(Exception):
     """The loop takes more statements than registers are worth, or something that has no form in registers."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a register takes from another one, or of what fills it up if that has no number.
+
+    `lanes` are those whose elements it takes, the other register's own lanes or those that they read, if others.
+    """
+
+    register: int
+    own: tuple[bool, ...]
+    lanes: tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -66,13 +79,14 @@ class Statements:
         """A name for the value, the known one if there is one."""
         if text.isidentifier():
             return text
+        key = kind, text
         for known in self._known:
-            if (kind, text) in known:
-                return known[kind, text]
+            if key in known:
+                return known[key]
         self.spend(1)
         name = self.body.name()
         self.body.line(f"{kind} {name} = {text};")
-        self._known[-1][kind, text] = name
+        self._known[-1][key] = name
         return name
 
     def variable(self, kind: str, text: str) -> str:
@@ -108,23 +122,14 @@ class Statements:
         """The declarations of what depends on the lane alone."""
         return ["int lane = int(gl_SubgroupInvocationID);", *self._constants]
 
-    def truths(self, lanes: Sequence[bool]) -> str:
+    def truths(self, lanes: tuple[bool, ...]) -> str:
         """Whether the lane is one of these."""
-        word = sum(1 << lane for lane, holds in enumerate(lanes) if holds)
-        return self._of_lane("bool", f"((0x{word:x}u >> lane) & 1u) != 0u")
+        return self._of_lane("bool", _text_of_truths(lanes))
 
-    def numbers(self, numbers: Sequence[int]) -> str:
+    def numbers(self, numbers: tuple[int, ...]) -> str:
         """A non-negative number for each lane, as an int."""
-        first, step = numbers[0], numbers[1] - numbers[0]
-        if all(number == first for number in numbers):
-            return str(first)
-        if list(numbers) == [first + step * lane for lane in range(LANES)]:
-            return "lane" if (first, step) == (0, 1) else self._of_lane("int", f"{first} + {step} * lane")
-        parts = []
-        for shift in range(0, max(numbers).bit_length(), _BITS):
-            word = sum((number >> shift & 15) << _BITS * lane for lane, number in enumerate(numbers))
-            parts.append(f"int((0x{word:x}u >> {_BITS} * lane) & 15u)" + (f" * {1 << shift}" if shift else ""))
-        return self._of_lane("int", " + ".join(parts))
+        text = _text_of_numbers(numbers)
+        return self._of_lane("int", text) if " " in text else text
 
     # -- moving -------------------------------------------------------------------------------------------------------
 
@@ -145,45 +150,90 @@ class Statements:
         """The array with these elements, numbered through all sources, of which each begins at a multiple of LANES."""
         dtype = sources[0].dtype
         names = [name for source in sources for name in source.names]
-        uniform = [source.is_uniform for source in sources for _ in source.names]
-        flat = elements.reshape(-1)
-        if flat.size == 1:
-            flat = np.repeat(flat, LANES)
-            return Held((self._gathered(flat, names, uniform, dtype, filler),), dtype, 1)
-        rest = -flat.size % LANES
-        rows = np.concatenate([flat, np.full(rest, UNUSED)]).reshape(-1, LANES)
-        found = tuple(self._gathered(row, names, uniform, dtype, filler) for row in rows)
-        return Held(found, dtype, flat.size)
+        # What lies in no lane of its own is in all lanes alike.
+        alike = [source.is_uniform or not name.isidentifier() for source in sources for name in source.names]
+        size = elements.size
+        rows = [(int(elements.reshape(-1)[0]),) * LANES] if size == 1 else rows_of(elements, UNUSED)
+        found = tuple(self._gathered(row, names, alike, dtype, filler) for row in rows)
+        return Held(found, dtype, size)
 
     def _gathered(
-        self, row: np.ndarray, names: Sequence[str], uniform: Sequence[bool], dtype: DType, filler: float | int | bool
+        self,
+        row: tuple[int, ...],
+        names: Sequence[str],
+        alike: Sequence[bool],
+        dtype: DType,
+        filler: float | int | bool,
     ) -> str:
         """The register with these elements."""
         found: str | None = None
-        for register in dict.fromkeys(int(element) // LANES if element >= 0 else FILLED for element in row):
-            own = row // LANES == register if register >= 0 else row == FILLED
-            if not own.any():
-                continue
-            if register < 0:
-                part = literal(filler, dtype)
+        for part in parts_of(row):
+            if part.register < 0:
+                text = literal(filler, dtype)
             else:
-                part = self._lanes_of(names[register], row % LANES, own, uniform[register], dtype)
-            found = part if found is None else self.select(self.truths(own), part, found, dtype)
+                text = names[part.register]
+                if part.lanes is not None and not alike[part.register]:
+                    text = self.shuffled(text, self.numbers(part.lanes), dtype)
+            found = text if found is None else self.select(self.truths(part.own), text, found, dtype)
         return literal(filler, dtype) if found is None else found
 
-    def _lanes_of(self, name: str, lanes: np.ndarray, own: np.ndarray, uniform: bool, dtype: DType) -> str:
-        if uniform or not name.isidentifier() or all(lanes[own] == np.arange(LANES)[own]):
-            return name
-        wanted = lanes[own]
-        if (wanted == wanted[0]).all():
-            return self.shuffled(name, str(wanted[0]), dtype)
-        return self.shuffled(name, self.numbers(np.where(own, lanes, _likely(lanes, own)).tolist()), dtype)
+
+@lru_cache(maxsize=1 << 8)
+def _text_of_truths(lanes: tuple[bool, ...]) -> str:
+    word = sum(1 << lane for lane, holds in enumerate(lanes) if holds)
+    return f"((0x{word:x}u >> lane) & 1u) != 0u"
 
 
-def _likely(lanes: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """For the lanes that need nothing: what others in a row would have, so that few patterns differ."""
-    first = int(np.argmax(own))
-    return np.asarray((lanes[first] + np.arange(LANES) - first) % LANES)
+@lru_cache(maxsize=1 << 12)
+def _text_of_numbers(numbers: tuple[int, ...]) -> str:
+    """One word if it is one number for all lanes, or each lane's own number."""
+    first, step = numbers[0], numbers[1] - numbers[0]
+    if all(number == first for number in numbers):
+        return str(first)
+    if list(numbers) == [first + step * lane for lane in range(LANES)]:
+        return "lane" if (first, step) == (0, 1) else f"{first} + {step} * lane"
+    parts = []
+    for shift in range(0, max(numbers).bit_length(), _BITS):
+        word = sum((number >> shift & 15) << _BITS * lane for lane, number in enumerate(numbers))
+        parts.append(f"int((0x{word:x}u >> {_BITS} * lane) & 15u)" + (f" * {1 << shift}" if shift else ""))
+    return " + ".join(parts)
+
+
+def rows_of(elements: np.ndarray, last: int) -> list[tuple[int, ...]]:
+    """The elements of each register, the rest of the last one filled up."""
+    flat = elements.reshape(-1)
+    rows = np.concatenate([flat, np.full(-flat.size % LANES, last)]).reshape(-1, LANES)
+    return [tuple(row) for row in rows.tolist()]
+
+
+@lru_cache(maxsize=1 << 12)  # matrices read the same rows in each of their products
+def parts_of(row: tuple[int, ...]) -> tuple[Part, ...]:
+    """From where a register with these elements takes them, the first element's part first."""
+    found = []
+    for register in dict.fromkeys(element // LANES if element >= 0 else FILLED for element in row):
+        if register < 0:
+            own = tuple(element == FILLED for element in row)
+        else:
+            own = tuple(element // LANES == register for element in row)
+        if any(own):
+            found.append(Part(register, own, _lanes_read(row, own) if register >= 0 else None))
+    return tuple(found)
+
+
+def _lanes_read(row: tuple[int, ...], own: tuple[bool, ...]) -> tuple[int, ...] | None:
+    """The lane that each lane reads; None if its own.
+
+    For the lanes that need nothing it is what others in a row would have, so that few patterns differ.
+    """
+    read = [element % LANES for element in row]
+    needed = {lane for lane, is_own in zip(read, own, strict=True) if is_own}
+    if all(lane == number for number, lane in enumerate(read) if own[number]):
+        return None
+    if len(needed) == 1:
+        return tuple(needed) * LANES
+    first = own.index(True)
+    likely = [(read[first] + lane - first) % LANES for lane in range(LANES)]
+    return tuple(lane if is_own else other for lane, other, is_own in zip(read, likely, own, strict=True))
 
 
 def numbered(sources: Sequence[Held]) -> list[np.ndarray]:

@@ -7,7 +7,17 @@ from math import prod
 
 import numpy as np
 
-from lavax.backends.vulkan.emit.loop.registers.held import FILLED, LANES, Held, Statements, TooMuchError, numbered
+from lavax.backends.vulkan.emit.loop.registers.held import (
+    FILLED,
+    LANES,
+    UNUSED,
+    Held,
+    Statements,
+    TooMuchError,
+    numbered,
+    parts_of,
+    rows_of,
+)
 from lavax.backends.vulkan.emit.loop.registers.tables import updated
 from lavax.backends.vulkan.emit.scatter.lines import JOINS
 from lavax.backends.vulkan.glsl.expressions import EXPRESSIONS, Call, literal, type_name
@@ -90,7 +100,7 @@ def _iota(statements: Statements, node: Node, operands: Sequence[Held]) -> Held:
 
 def _integers(statements: Statements, numbers: np.ndarray) -> list[str]:
     """The texts of non-negative numbers that are known beforehand."""
-    return [statements.numbers(row.tolist()) for row in _in_rows(numbers.reshape(-1))]
+    return [statements.numbers(tuple(row.tolist())) for row in _in_rows(numbers.reshape(-1))]
 
 
 def _movement(statements: Statements, node: Node, operands: Sequence[Held]) -> Held:
@@ -210,16 +220,8 @@ def _factors(node: Node, operands: Sequence[Held]) -> tuple[np.ndarray, np.ndarr
 
 def _moves(elements: np.ndarray) -> int:
     """About how many statements it takes to have these elements in registers."""
-    flat = elements.reshape(-1)
-    rows = np.concatenate([flat, np.full(-flat.size % LANES, -1)]).reshape(-1, LANES)
-    rows = np.unique(rows, axis=0)
-    found = 0
-    for row in rows:
-        own = row[row >= 0]
-        registers = np.unique(own // LANES)
-        aligned = (own % LANES == np.arange(LANES)[row >= 0]).all()
-        found += 0 if aligned and len(registers) == 1 else 2 * len(registers) - 1
-    return found
+    parts = map(parts_of, set(rows_of(elements, UNUSED)))
+    return sum(0 if len(of_row) == 1 and of_row[0].lanes is None else 2 * len(of_row) - 1 for of_row in parts)
 
 
 # -- places that are computed ------------------------------------------------------------------------------------------

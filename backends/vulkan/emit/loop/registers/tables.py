@@ -26,7 +26,7 @@ def updated(statements: Statements, node: Node, operands: Sequence[Held]) -> Hel
         moved = statements.moved([updates], elements)
         rows = np.concatenate([offsets, np.full(-offsets.size % LANES, offsets[-1])]).reshape(-1, LANES)
         for number, (name, row) in enumerate(zip(moved.names, rows, strict=True)):
-            place = statements.declare("int", f"{first} + {statements.numbers(row.tolist())}")
+            place = statements.declare("int", f"{first} + {statements.numbers(tuple(row.tolist()))}")
             place = statements.select(fits, place, "0", int32)
             own = f"{fits} && lane < {min(offsets.size - number * LANES, LANES)}"
             _store(statements, node, table, place, own, name)
