@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from lavax.ir.graph import Node
@@ -61,3 +63,10 @@ def axis_groups(source: Sequence[int], target: Sequence[int]) -> list[tuple[list
 
 def other_axes(rank: int, axes: Sequence[int]) -> list[int]:
     return [axis for axis in range(rank) if axis not in axes]
+
+
+@lru_cache(maxsize=1)  # asked for each of its parts, one after the other
+def ends_of_parts(concatenate: Node) -> tuple[int, ...]:
+    """Where each operand of a concatenate ends along its axis."""
+    axis = concatenate.attrs["axis"]
+    return tuple(accumulate(part.shape[axis] for part in concatenate.operands))

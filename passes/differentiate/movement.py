@@ -1,10 +1,9 @@
 """Gradients of movement: each rule inverts it, and sums the elements that it repeated."""
 from __future__ import annotations
 
-from itertools import accumulate
-
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import flip, pad, reshape, slice_, slice_along, sum_over, transpose, zeros
+from lavax.passes.build.matching import ends_of_parts
 from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
 
 
@@ -46,8 +45,7 @@ def _pad(node: Node, g: Node) -> Node:
 
 
 def _concatenate(node: Node, g: Node, position: int) -> Node:
-    axis = node.attrs["axis"]
-    ends = list(accumulate(part.shape[axis] for part in node.operands))
+    axis, ends = node.attrs["axis"], ends_of_parts(node)
     return slice_along(g, axis, ends[position] - node.operands[position].shape[axis], ends[position])
 
 

@@ -179,32 +179,67 @@ def choose_donors(
     that phase, if the same piece is the only one that reads the input then, and does so element by element. With
     `only`, a result takes the input given there or none.
     """
-    donors: dict[Node, Node] = {}
-    free: dict[tuple[int, int], list[Node]] = {}
+    free: dict[tuple[int, int], _FreeInputs] = {}
     for donor in donated:
-        free.setdefault(_bytes_of(donor), []).append(donor)
+        free.setdefault(_bytes_of(donor), _FreeInputs(last_read)).add(donor)
+    donors: dict[Node, Node] = {}
     for result, piece, phase in results:
-        alike = free.get(_bytes_of(result), [])
-        for donor in alike:
-            if only is not None and only.get(result) is not donor:
-                continue
-            if last_read.get(donor, -1) <= phase and _may_take(donor, result, piece, phase, last_read):
-                donors[result] = donor
-                alike.remove(donor)
-                break
+        alike = free.get(_bytes_of(result))
+        if alike is None or (only is not None and result not in only):
+            continue
+        taken = alike.take(result, piece, phase, None if only is None else only[result])
+        if taken is not None:
+            donors[result] = taken
     return donors
+
+
+class _FreeInputs:
+    """Donated inputs of as many bytes, in order, whose memory no result has taken yet."""
+
+    def __init__(self, last_read: Mapping[Node, int]) -> None:
+        self._last_read = last_read
+        self._places: dict[Node, int] = {}  # in the order of donation
+        self._nodes: list[Node] = []
+        self._still_read: list[tuple[int, int]] = []  # a heap: the last phase, the place
+        self._read: list[int] = []  # a heap of the places of those whose last phase is over
+
+    def add(self, donor: Node) -> None:
+        place = self._places[donor] = len(self._nodes)
+        self._nodes.append(donor)
+        heappush(self._still_read, (self._last_read.get(donor, -1), place))
+
+    def take(self, result: Node, piece: Piece, phase: int, allowed: Node | None) -> Node | None:
+        """The first input that this result may take, which is taken; `allowed` is the only one, if given."""
+        if allowed is not None:
+            possible = [allowed] if allowed in self._places else []
+        else:
+            possible = [read for read in dict.fromkeys(piece.reads) if read in self._places]
+            first = self._first_read_before(phase)
+            possible += [] if first is None else [first]
+            possible.sort(key=self._places.__getitem__)
+        found = next((donor for donor in possible if self._may_take(donor, result, piece, phase)), None)
+        if found is not None:
+            del self._places[found]
+        return found
+
+    def _first_read_before(self, phase: int) -> Node | None:
+        """The first one that no piece of this phase or a later one reads. Phases of results do not decrease."""
+        while self._still_read and self._still_read[0][0] < phase:
+            heappush(self._read, heappop(self._still_read)[1])
+        while self._read and self._nodes[self._read[0]] not in self._places:
+            heappop(self._read)
+        return self._nodes[self._read[0]] if self._read else None
+
+    def _may_take(self, donor: Node, result: Node, piece: Piece, phase: int) -> bool:
+        last = self._last_read.get(donor, -1)
+        if last != phase or donor not in piece.reads:
+            return last < phase
+        return _goes_by_element(piece, donor, result)
 
 
 def _bytes_of(node: Node) -> tuple[int, int]:
     """The bytes of an element, and of all: if equal, equal elements have equal addresses."""
     return node.dtype.storage.itemsize, node.type.nbytes
-
-
-def _may_take(donor: Node, result: Node, piece: Piece, phase: int, last_read: Mapping[Node, int]) -> bool:
-    last = last_read.get(donor, -1)
-    if last != phase or donor not in piece.reads:
-        return last < phase
-    return _goes_by_element(piece, donor, result)
 
 
 def _goes_by_element(piece: Piece, read: Node, written: Node) -> bool:

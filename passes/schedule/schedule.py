@@ -23,6 +23,7 @@ from lavax.passes.schedule.rematerialization import with_recomputed_values
 from lavax.passes.schedule.results_once import with_results_once
 from lavax.passes.schedule.sizes import refuse_too_large, refuse_uncountable
 from lavax.passes.schedule.stacked_gates import with_gates_stacked
+from lavax.passes.schedule.touched import ARENA, Memory, Touched
 from lavax.passes.schedule.unread_carries import without_unread
 from lavax.passes.target.target import ANY_DEVICE, Target
 
@@ -277,8 +278,7 @@ def _commands(
     memory = {names[node]: _memory(node, names, donors, offsets) for node in names}
     commands: list[Command] = []
     after_control_flow = False
-    read: list[tuple[str, int, int]] = []
-    written: list[tuple[str, int, int]] = []
+    read, written = Touched(), Touched()
     for number, group in enumerate(groups):
         if group[0] in control_flow:
             commands += control_flow[group[0]].commands
@@ -288,33 +288,19 @@ def _commands(
         writes = tuple(tuple(names[node] for node in piece.writes) for piece in group)
         now_read = [memory[name] for part in reads for name in part]
         now_written = [memory[name] for part in writes for name in part]
-        conflict = _touch(now_read, written) or _touch(now_written, written) or _touch(now_written, read)
+        conflict = written.meets(now_read) or written.meets(now_written) or read.meets(now_written)
         barrier, after_control_flow = conflict or after_control_flow, False
         if barrier:
-            read, written = [], []
-        read += now_read
-        written += now_written
+            read, written = Touched(), Touched()
+        read.add(now_read)
+        written.add(now_written)
         kernels, abreast = tuple(piece.kernel for piece in group), is_abreast(group)
         commands.append(KernelStep(f"k{number}", kernels, reads, writes, barrier, abreast))
     return commands
 
 
-def _memory(
-    node: Node, names: dict[Node, str], donors: dict[Node, Node], offsets: dict[str, int]
-) -> tuple[str, int, int]:
-    """The memory of a buffer: the name of its allocation, its start and its end."""
+def _memory(node: Node, names: dict[Node, str], donors: dict[Node, Node], offsets: dict[str, int]) -> Memory:
     name = names[node]
     if name in offsets and node.op != INPUT:
-        return ("arena", offsets[name], offsets[name] + max(node.type.nbytes, 1))
+        return (ARENA, offsets[name], offsets[name] + max(node.type.nbytes, 1))
     return (names[donors.get(node, node)], 0, max(node.type.nbytes, 1))
-
-
-def _touch(some: list[tuple[str, int, int]], others: list[tuple[str, int, int]]) -> bool:
-    if not some or not others:
-        return False
-    whole = {name for name, _, _ in others if name != "arena"}
-    ranges = [(start, end) for name, start, end in others if name == "arena"]
-    return any(
-        name in whole if name != "arena" else any(start < other_end and other < end for other, other_end in ranges)
-        for name, start, end in some
-    )

@@ -1,13 +1,14 @@
 """Slices, padding, concatenation and reversal."""
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable
-from itertools import accumulate, groupby
+from itertools import groupby
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.passes.build.builder import broadcast, build, concatenate, flip, pad, slice_, splat, transpose, zeros
-from lavax.passes.build.matching import is_splat, splat_value
+from lavax.passes.build.matching import ends_of_parts, is_splat, splat_value
 from lavax.passes.simplify import folding
 from lavax.passes.simplify.rewriting import RewriteRule
 
@@ -83,14 +84,15 @@ def _slice_of_concatenate(node: Node) -> Node | None:
     if x.op != "concatenate":
         return None
     axis = x.attrs["axis"]
-    start, limit = node.attrs["start"], node.attrs["limit"]
-    for part, end in zip(x.operands, accumulate(part.shape[axis] for part in x.operands), strict=True):
-        begin = end - part.shape[axis]
-        if begin <= start[axis] and limit[axis] <= end:
-            lows, highs = list(start), list(limit)
-            lows[axis], highs[axis] = start[axis] - begin, limit[axis] - begin
-            return slice_(part, lows, highs, node.attrs["stride"])
-    return None
+    start, limit, ends = node.attrs["start"], node.attrs["limit"], ends_of_parts(x)
+    place = bisect_left(ends, limit[axis])
+    part = x.operands[place]
+    begin = ends[place] - part.shape[axis]
+    if start[axis] < begin:
+        return None
+    lows, highs = list(start), list(limit)
+    lows[axis], highs[axis] = start[axis] - begin, limit[axis] - begin
+    return slice_(part, lows, highs, node.attrs["stride"])
 
 
 def _slice_of_pad(node: Node) -> Node | None:

@@ -67,7 +67,7 @@ def arguments_of(
     """
     call, leaves = call_of(args, kwargs)
     convert: Callable[[Any], Value] = argument if active_trace() is None else lift
-    asked = range(len(leaves)) if concerned is None else concerned(call)
+    asked = range(len(leaves)) if concerned is None else frozenset(concerned(call))
     inputs = [
         position
         for position, leaf in enumerate(leaves)

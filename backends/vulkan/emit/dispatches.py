@@ -98,9 +98,11 @@ class Dispatches:
         self._shared: dict[Hashable, tuple[Sequence[Launch], Launch | None]] = {}
         self._strided = self._strided_contracts()
         self.arguments = [node.name for node in program.graph.inputs]
-        self.results = [name for name in dict.fromkeys(program.results) if name not in self.arguments]
+        given = set(self.arguments)
+        self.results = [name for name in dict.fromkeys(program.results) if name not in given]
         self.flags = list(flags_of(program.steps))
-        self.temporaries = [name for name in program.offsets if name not in self.flags]
+        flags = set(self.flags)
+        self.temporaries = [name for name in program.offsets if name not in flags]
         alone = (step.kernel for step in steps_of(program.steps) if len(step.kernels) == 1)
         self._given = {} if lifted else given_constants(alone)
         arrays = {kernel for kernel, launch in self._strided.items() if launch.in_table or launch.has_rest}

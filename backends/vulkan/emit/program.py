@@ -122,7 +122,7 @@ class _Emission(Dispatches):
 
     def _donor(self, name: str) -> int | None:
         donor = self.program.donors.get(name)
-        return None if donor is None else self.arguments.index(donor)
+        return None if donor is None else self.slots[donor]  # arguments have the first slots
 
     def _commands(self, commands: Sequence[kernel_commands.Command]) -> list[Command]:
         found: list[Command] = []

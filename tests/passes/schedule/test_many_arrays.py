@@ -1,0 +1,51 @@
+"""Programs of thousands of arrays: every stage takes time that grows as they do."""
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+
+
+def _sorted(arrays: Sequence[Any]) -> list[Any]:
+    return [lnp.sort(array) for array in arrays]
+
+
+def _sliced(arrays: Sequence[Any]) -> list[Any]:
+    whole = lnp.concatenate(arrays)
+    return [whole[8 * number : 8 * number + 8] * 2 for number in range(len(arrays))]
+
+
+def _gradients(arrays: Sequence[Any]) -> Any:
+    return lx.grad(lambda arrays: lnp.sum(lnp.concatenate([lnp.sin(array) for array in arrays]) ** 2))(arrays)
+
+
+def _seconds(function: Callable[[Sequence[Any]], Any], count: int, to_shaders: bool) -> float:
+    kinds = [lx.ShapeDtype((8,), "float32")] * count
+    gc.collect()
+    gc.disable()  # as lavax does meanwhile: it would go over all that lives, again and again
+    try:
+        start = time.process_time()
+        graph = lx.compile(function).lower(kinds)._parts.graph
+        if to_shaders:
+            emit_program(schedule(prepare(graph), tuple(range(count))), CPU_DRIVER)
+        return time.process_time() - start
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(("function", "to_shaders"), [(_sorted, True), (_sliced, False), (_gradients, False)])
+def test_time_grows_as_the_arrays_do(function: Callable[[Sequence[Any]], Any], to_shaders: bool) -> None:
+    """Four times as many take some four times as long."""
+    _seconds(function, 100, to_shaders)
+    few, many = (min(_seconds(function, count, to_shaders) for _ in range(2)) for count in (500, 2000))
+    assert many < 6.5 * few
