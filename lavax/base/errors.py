@@ -37,7 +37,7 @@ class UnboundAxisError(LavaxError, NameError):
     """A reduction names an axis that no enclosing `vmap` names."""
 
 
-class CustomRuleError(LavaxError, TypeError):
+class CustomRuleError(LavaxError, TypeError, ValueError):
     """The rules of a function with custom derivatives are missing or do not fit the function."""
 
 
@@ -77,7 +77,7 @@ class ArrayIndexError(LavaxError, IndexError):
     """An index outside the array, or more indices than it has axes."""
 
 
-class DtypeError(LavaxError, TypeError):
+class DtypeError(LavaxError, TypeError, ValueError):
     """A dtype that does not fit the operation."""
 
 

@@ -217,8 +217,8 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
     _rule_names = ("forward", "backward")
     _rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Sets the rules."""
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any], *, optimize_remat: bool = False) -> None:
+        """Sets the rules. `optimize_remat` changes nothing: what a checkpoint does not use is left out as it is."""
         self._rules = (fwd, bwd)
 
     def _require_rules(self) -> None:
