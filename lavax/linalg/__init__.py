@@ -17,6 +17,7 @@ from lavax.linalg.decompositions import (
     svd,
     svdvals,
 )
+from lavax.linalg.determinants import det
 from lavax.linalg.eigenvalues import EigResult, eig, eigvals
 from lavax.linalg.inverses import lstsq, matrix_power, matrix_rank, pinv
 from lavax.linalg.norms import cond, matrix_norm, norm, vector_norm
@@ -30,7 +31,7 @@ from lavax.linalg.products import (
     trace,
     vecdot,
 )
-from lavax.linalg.solving import SlogdetResult, det, inv, slogdet, solve, solve_triangular
+from lavax.linalg.solving import SlogdetResult, inv, slogdet, solve, solve_triangular
 from lavax.linalg.tensors import multi_dot, tensorinv, tensorsolve
 
 __all__ = [

@@ -116,12 +116,6 @@ def _pivots(value: Value) -> Value:
 
 
 @custom_jvp
-def determinant(value: Value) -> Value:
-    """The determinants [...] of c[..., n, n]."""
-    return prod(_pivots(value), -1)
-
-
-@custom_jvp
 def sign_and_logarithm(value: Value) -> tuple[Value, Value]:
     """The determinants of c[..., n, n] as numbers of length 1 (or 0) and logarithms of sizes, which do not overflow."""
     pivots = _pivots(value)
@@ -132,14 +126,6 @@ def _at(value: Value, k: Any, place: Value, axis: int) -> Value:
     """The entry number k along an axis of matrices, or of vectors."""
     mask = equal(place, k)
     return sum_over(where(mask if axis == -1 else expand_dims(mask, -1), value, 0), axis)
-
-
-@determinant.defjvp
-def _of_determinant(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Value, Value]:
-    """det·tr(A⁻¹·Ȧ), of regular matrices (Jacobi's formula)."""
-    (matrix,), (direction,) = primals, tangents
-    found = determinant(matrix)
-    return found, multiply(found, _relative_change(matrix, direction))
 
 
 @sign_and_logarithm.defjvp

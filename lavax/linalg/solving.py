@@ -1,10 +1,10 @@
-"""Systems of equations, inverses and determinants, by elimination."""
+"""Systems of equations, inverses and logarithms of determinants, by elimination."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from lavax.linalg.complex_matrices import determinant, sign_and_logarithm, solved
+from lavax.linalg.complex_matrices import sign_and_logarithm, solved
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices, unit_matrices
 from lavax.numpy._core.broadcasting import broadcast_shapes, broadcast_to, common_dtype
 from lavax.numpy._core.errors import shape_error
@@ -14,16 +14,13 @@ from lavax.numpy.arrays.complex_parts import conj, real
 from lavax.numpy.arrays.creation import ones, zeros
 from lavax.numpy.arrays.manipulation import matrix_transpose
 from lavax.numpy.arrays.matrices import diagonal, tril, triu
-from lavax.numpy.elementwise.arithmetic import abs, add, multiply, sign, subtract
+from lavax.numpy.elementwise.arithmetic import abs, add, multiply, sign
 from lavax.numpy.elementwise.exponential import log
-from lavax.numpy.indexing.indexing import index
 from lavax.numpy.reductions.reductions import prod
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import bind, with_weak
-from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
-_EXPANDED = 3  # rows of matrices whose determinants are expanded
 _TRANSPOSED: dict[int | str, bool] = {0: False, 1: True, 2: True, "N": False, "T": True, "C": True}
 
 
@@ -118,43 +115,6 @@ def _complex_triangular(
     if _TRANSPOSED[trans]:
         triangle = matrix_transpose(conj(triangle) if trans in (2, "C") else triangle)
     return solved(triangle, right)
-
-
-def det(a: ArrayLike) -> Value:
-    """The determinants [...] of matrices [..., n, n]; from n = 4 on the gradient is that of regular matrices.
-
-    Raises ShapeError for matrices that are not square.
-    """
-    value = square_matrices("det", a)
-    if is_empty(value):
-        return ones(value.shape[:-2], dtype=value.dtype)
-    if value.shape[-1] <= _EXPANDED:
-        return _expanded(value)
-    if value.type.dtype.is_complex:
-        found: Value = determinant(value)
-        return found
-    parts = Parts("lu", value)
-    return multiply(prod(diagonal(parts["factors"], 0, -2, -1), -1), reshaped(parts["parity"], value.shape[:-2]))
-
-
-@one_program()
-def _expanded(matrix: Value) -> Value:
-    """Determinants by the first row: few products, whose derivatives exist for singular matrices, too."""
-    size = matrix.shape[-1]
-
-    def entry(row: int, column: int) -> Value:
-        return index(matrix, (Ellipsis, row, column))
-
-    if size == 1:
-        return entry(0, 0)
-    if size == 2:
-        return subtract(multiply(entry(0, 0), entry(1, 1)), multiply(entry(0, 1), entry(1, 0)))
-    minors = [
-        subtract(multiply(entry(1, j), entry(2, k)), multiply(entry(1, k), entry(2, j)))
-        for j, k in ((1, 2), (2, 0), (0, 1))
-    ]
-    first, second, third = (multiply(entry(0, column), minor) for column, minor in enumerate(minors))
-    return add(add(first, second), third)
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:

@@ -98,23 +98,58 @@ def test_permutations_and_singular_matrices() -> None:
         assert not np.isfinite(exact(lnp.linalg.inv(matrix))).all()
 
 
-@pytest.mark.parametrize("complex_too", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_determinants_of_few_rows_have_gradients_where_they_are_singular(size: int, complex_too: bool) -> None:
-    """The gradient of a determinant is its cofactors, which are finite."""
+def cofactors(matrix: np.ndarray) -> np.ndarray:
+    found = np.empty(matrix.shape)
+    for row, column in np.ndindex(*matrix.shape):
+        minor = np.delete(np.delete(exact(matrix), row, 0), column, 1)
+        found[row, column] = (-1) ** (row + column) * np.linalg.det(minor)
+    return found
+
+
+def _with_equal_rows(size: int) -> np.ndarray:
     matrix = with_condition((size, size), 3.0)
     matrix[-1] = 2 * matrix[0] if size > 1 else 0
-    cofactors = np.empty((size, size))
-    for row, column in np.ndindex(size, size):
-        minor = np.delete(np.delete(exact(matrix), row, 0), column, 1)
-        cofactors[row, column] = (-1) ** (row + column) * np.linalg.det(minor)
+    return matrix
+
+
+SINGULAR = {f"{size} rows": _with_equal_rows(size) for size in (1, 2, 3, 4, 5, 9)} | {
+    "the last pivot": np.diag([1, 2, 3, 0]),
+    "the first pivot": np.diag([0, 1, 2, 3]),
+    "equal columns": np.outer(np.arange(1, 6), np.ones(5)) + np.diag([0, 0, 1, 2, 3]),
+    "a row of zeros": np.concatenate([with_condition((5, 5), 3.0)[:4], np.zeros((1, 5))]),
+    "of rank 1": np.outer([1, 2, 3, 4], [1, 1, 2, 3]),
+    "of zeros": np.zeros((4, 4)),
+}
+
+
+@pytest.mark.parametrize("complex_too", [False, True])
+@pytest.mark.parametrize("name", SINGULAR)
+def test_determinants_have_gradients_where_they_are_singular(name: str, complex_too: bool) -> None:
+    """The gradient of a determinant is its cofactors, which are finite."""
+    matrix = SINGULAR[name].astype(np.float32)
+    expected = cofactors(matrix)
     if complex_too:
         value, gradient = lx.value_and_grad(lnp.linalg.det, holomorphic=True)(matrix * np.complex64(1j))
-        cofactors = cofactors * 1j ** (size - 1)
+        expected = expected * 1j ** (len(matrix) - 1)
     else:
         value, gradient = lx.value_and_grad(lnp.linalg.det)(matrix)
     assert abs(complex(value)) < 1e-5
-    np.testing.assert_allclose(np.asarray(gradient), cofactors, atol=1e-5 * np.abs(cofactors).max())
+    np.testing.assert_allclose(np.asarray(gradient), expected, atol=2e-6 * max(1, np.abs(expected).max()))
+
+
+def test_gradients_of_determinants_are_cofactors() -> None:
+    """Of a stack of regular and singular matrices, inside a graph, and twice."""
+    stack = np.stack([_with_equal_rows(4), np.eye(4)[[1, 0, 3, 2]], *with_condition((2, 4, 4), 5.0)]).astype(np.float32)
+    found = lx.grad(lambda x: lnp.sum(lnp.sin(3 + lnp.linalg.det(2 * x)) * lnp.arange(1, 5)))(stack)
+    weights = np.cos(3 + np.linalg.det(exact(2 * stack))) * np.arange(1, 5)
+    expected = 2 * weights[:, None, None] * np.stack([cofactors(2 * matrix) for matrix in stack])
+    np.testing.assert_allclose(exact(found), expected, atol=1e-5 * np.abs(expected).max())
+    regular = stack[2]
+    second = exact(lx.hessian(lnp.linalg.det)(regular))
+    inverse = np.linalg.inv(exact(regular))
+    products = np.einsum("ji,lk->ijkl", inverse, inverse) - np.einsum("jk,li->ijkl", inverse, inverse)
+    expected = np.linalg.det(exact(regular)) * products
+    np.testing.assert_allclose(second, expected, atol=2e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6), (2, 5, 4), (40, 20)])
