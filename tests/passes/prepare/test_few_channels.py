@@ -12,6 +12,7 @@ from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
 from lavax.passes.prepare.decompose import phases
 from lavax.passes.prepare.decompose.phases import PhaseLimits
+from lavax.passes.prepare.decompose.reversed_windows import has_large_window
 from lavax.passes.prepare.pipeline import prepare
 from tests.backends.vulkan.run.execution import backend_with
 
@@ -56,9 +57,10 @@ def test_all_windows_and_paddings() -> None:
         arrays = [RANDOM.integers(-3, 4, node.shape).astype(np.float32) for node in graph.inputs]
         (right,), (found,) = (interpret(each, *arrays, dtype=np.float64) for each in (graph, prepared))
         np.testing.assert_array_equal(found, right)
-        assert _sums_contributions(prepared) == (low < k)
-        compared += 1
-    assert compared > 80
+        is_reversed = has_large_window(graph.nodes[0])  # the form of gradients of weights
+        assert _sums_contributions(prepared) == (low < k and not is_reversed)
+        compared += not is_reversed
+    assert compared > 60
 
 
 @pytest.mark.parametrize(
