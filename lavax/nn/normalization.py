@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import lavax.numpy as lnp
 from lavax.ir.types import bfloat16, float16, float32
@@ -64,7 +65,8 @@ def group_norm(
     count, channels, *window = given.shape
     if groups < 1 or channels % groups:
         raise ValueError(f"group_norm: {groups} groups do not divide the {channels} channels of {given.type}")
-    normal = lnp.reshape(layer_norm(lnp.reshape(given, (count, groups, -1)), eps=eps), given.shape)
+    in_groups = lnp.reshape(given, (count, groups, channels // groups * prod(window)))
+    normal = lnp.reshape(layer_norm(in_groups, eps=eps), given.shape)
     per_channel = (channels, *(1 for _ in window))
     return _affine(
         "group_norm",

@@ -121,6 +121,8 @@ def selective_scan(
     _check(given, steps, rates, inputs, outputs)
     wide, steps, rates, inputs, outputs = (cast(each, float32) for each in (given, steps, rates, inputs, outputs))
     start = lnp.zeros((given.shape[0], *rates.shape), float32) if state is None else cast(as_value(state), float32)
+    if not given.shape[1]:
+        return given, start
     if _are_many(given.shape[1], start.shape):
         first = (lnp.moveaxis(each, 1, 0) for each in (steps, wide, inputs, outputs))
         found, last = _selected(*first, rates, start)
@@ -192,12 +194,11 @@ _selected.defvjp(_selected_forward, _selected_backward)
 
 
 def _check(x: Value, step: Value, a: Value, b: Value, c: Value) -> None:
-    if x.ndim == 3 and a.ndim == 2 and x.shape[1]:
+    if x.ndim == 3 and a.ndim == 2:
         per_token = (*x.shape[:2], a.shape[1])
         if step.shape == x.shape and a.shape[0] == x.shape[2] and b.shape == c.shape == per_token:
             return
     kinds = ", ".join(str(each.type) for each in (x, step, a, b, c))
     raise shape_error(
-        "selective_scan: x and step are [B, T, channels], a [channels, N], b and c [B, T, N], T at least 1, "
-        f"got {kinds}"
+        f"selective_scan: x and step are [B, T, channels], a [channels, N], b and c [B, T, N], got {kinds}"
     )

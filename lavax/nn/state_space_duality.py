@@ -39,6 +39,9 @@ def state_space_duality(
     wide, steps, rates, inputs, outputs = (cast(each, float32) for each in (given, steps, rates, inputs, outputs))
     batch, length, heads, channels = given.shape
     groups, size = inputs.shape[2:]
+    if not length:
+        kept = lnp.zeros((batch, heads, channels, size), float32) if state is None else cast(as_value(state), float32)
+        return given, kept
     count = -(-length // chunk)
     shape = (batch, count, -(-length // count), groups)
     per_head = (heads // groups,)
@@ -62,7 +65,7 @@ def state_space_duality(
     from_start = lnp.expand_dims(lnp.moveaxis(since_start, -1, 2), -1)
     across = lnp.einsum("bklgn,bkgrpn->bklgrp", reads, before) * from_start
 
-    made: Any = lnp.reshape(within + across, (batch, -1, heads, channels))[:, :length]
+    made: Any = lnp.reshape(within + across, (batch, shape[1] * shape[2], heads, channels))[:, :length]
     if d is not None:
         made = made + wide * lnp.expand_dims(d, 1)
     return cast(made, given.type.dtype), lnp.reshape(after[:, -1], (batch, heads, channels, size))
@@ -88,13 +91,13 @@ def _sums_between(x: Value) -> Value:
 
 
 def _check(x: Value, step: Value, a: Value, b: Value, c: Value) -> None:
-    if x.ndim == b.ndim == 4 and x.shape[1] and b.shape[2]:
+    if x.ndim == b.ndim == 4 and b.shape[2]:
         per_head = step.shape == x.shape[:3] and a.shape == x.shape[2:3]
         per_group = b.shape == c.shape and b.shape[:2] == x.shape[:2] and x.shape[2] % b.shape[2] == 0
         if per_head and per_group:
             return
     kinds = ", ".join(str(each.type) for each in (x, step, a, b, c))
     raise shape_error(
-        "state_space_duality: x is [B, T, H, P], step [B, T, H], a [H], b and c [B, T, G, N], where T is at least 1 "
-        f"and G divides H, got {kinds}"
+        "state_space_duality: x is [B, T, H, P], step [B, T, H], a [H], b and c [B, T, G, N], where G divides H, "
+        f"got {kinds}"
     )

@@ -163,7 +163,7 @@ class MultiHeadAttention(Module):
         return split if norm is None else norm(split)
 
     def _projected(self, made: Value) -> Value:
-        return self.out(lnp.reshape(made, (*made.shape[:-2], -1)))
+        return self.out(lnp.reshape(made, (*made.shape[:-2], made.shape[-2] * made.shape[-1])))
 
     def _turned(
         self, queries: Value, keys: Value, tables: Tables | None, lengths: ArrayLike | None

@@ -46,7 +46,8 @@ class Flatten(Module):
         first, last = (normal_axis("Flatten", axis, value.type) for axis in (self.start, self.end))
         if first > last:
             raise shape_error(f"Flatten: axis {self.start} of {value.type} does not come before axis {self.end}")
-        return lnp.reshape(value, (*value.shape[:first], -1, *value.shape[last + 1 :]))
+        flat = math.prod(value.shape[first : last + 1])
+        return lnp.reshape(value, (*value.shape[:first], flat, *value.shape[last + 1 :]))
 
 
 class Unflatten(Module):

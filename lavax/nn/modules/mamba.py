@@ -132,8 +132,8 @@ class Mamba(Module):
         With `counts` [B], the state is that after so many of the tokens of each row; the others are padding.
         """
         given = as_value(x)
-        if given.ndim != 3 or given.shape[-1] != self.features or not given.shape[1]:
-            raise shape_error(f"Mamba: x is [B, T, {self.features}], T at least 1, got {given.type}")
+        if given.ndim != 3 or given.shape[-1] != self.features:
+            raise shape_error(f"Mamba: x is [B, T, {self.features}], got {given.type}")
         ends = None if counts is None else cast(as_value(counts), int32)
         inner, gate = lnp.split(self.project_in(given), 2, axis=-1)
         window = self.convolution.window(inner, state.window, ends)

@@ -32,7 +32,7 @@ class GatedRMSNorm(Module):
 
     def __call__(self, x: Value, gate: Value) -> Value:
         gated = cast(x, float32) * silu(cast(gate, float32))
-        grouped = lnp.reshape(gated, (*x.shape[:-1], self.groups, -1))
+        grouped = lnp.reshape(gated, (*x.shape[:-1], self.groups, x.shape[-1] // self.groups))
         squares = lnp.mean(grouped * grouped, axis=-1, keepdims=True)
         normal = lnp.reshape(grouped / lnp.sqrt(squares + self.eps), x.shape)
         made: Value = cast(normal, x.type.dtype) * self.weight
@@ -124,8 +124,8 @@ class Mamba2(Module):
         With `counts` [B], the state is that after so many of the tokens of each row; the others are padding.
         """
         given = as_value(x)
-        if given.ndim != 3 or given.shape[-1] != self.features or not given.shape[1]:
-            raise shape_error(f"Mamba2: x is [B, T, {self.features}], T at least 1, got {given.type}")
+        if given.ndim != 3 or given.shape[-1] != self.features:
+            raise shape_error(f"Mamba2: x is [B, T, {self.features}], got {given.type}")
         ends = None if counts is None else cast(as_value(counts), int32)
         channels, mixed = self.norm.weight.shape[0], self.convolution.weight.shape[0]
         gate, inner, raw = lnp.split(self.project_in(given), [channels, channels + mixed], axis=-1)
@@ -148,7 +148,7 @@ class Mamba2(Module):
         tokens, channels, shared = inner.shape[:2], self.norm.weight.shape[0], self.groups * self.state_size
         x, inputs, outputs = lnp.split(inner, [channels, channels + shared], axis=-1)
         made, last = state_space_duality(
-            lnp.reshape(x, (*tokens, self.heads, -1)),
+            lnp.reshape(x, (*tokens, self.heads, self.head_size)),
             steps,
             -lnp.exp(cast(as_value(self.log_rates), float32)),
             lnp.reshape(inputs, (*tokens, self.groups, self.state_size)),
