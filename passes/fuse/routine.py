@@ -72,7 +72,7 @@ def _stored_for_transform(fusion: Fusion, node: Node, operand: Node) -> Node | N
 
 def _reads_once(fusion: Fusion, node: Node) -> bool:
     """Whether it is attention whose kernel reads each key and value once."""
-    return node.op in ("attention", "attention_logsumexp") and fusion.target.attention.in_parts(node) == 1
+    return node.op in ("attention", "attention_logsumexp") and fusion.target.attention.in_one_kernel(node)
 
 
 def _read_before_writing(fusion: Fusion, scatter: Node) -> None:

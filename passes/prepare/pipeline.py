@@ -23,7 +23,6 @@ from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
 from lavax.passes.prepare.decompose.depthwise import with_depthwise_convolutions
 from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.gates import with_gates_as_products
-from lavax.passes.prepare.joined_parts import with_parts_joined_in_products
 from lavax.passes.prepare.layouts import with_layouts_of_convolutions
 from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.moments import with_moments_in_parts
@@ -72,7 +71,6 @@ PASSES = (
     Pass("pads", with_aligned_pads, "what is computed of shifted slices, and padded, is computed at all places"),
     Pass("moments", with_moments_in_parts, "variances of few long columns are found in parts, beside their means"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
-    Pass("joins", with_parts_joined_in_products, "products of a vector join the parts of attention that it is made of"),
     Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),
     Pass("gates", with_gates_as_products, "slices of a product of few rows in a loop are products, side by side"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),

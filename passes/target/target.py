@@ -99,9 +99,8 @@ class Attention:
     rounds_results: Callable[[Node], bool] = _no
     # Whether attention of few queries is best computed by kernels over rows: of scores, and of elements of the result.
     by_rows: Callable[[Node], bool] = _no
-    # The equal parts of the keys that have a workgroup each, if one kernel suits attention of so few queries, which
-    # reads its operands once; None if it suits another form.
-    in_parts: Callable[[Node], int | None] = _none
+    # Whether it is best computed by one kernel, which reads its operands once.
+    in_one_kernel: Callable[[Node], bool] = _no
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from lavax.backends.vulkan.emit.strided.kernel import emit_strided_contracts
 from lavax.backends.vulkan.emit.table_names import (
     flags_of,
     is_merged,
+    memory_of,
     moves,
     names_of_constants,
     rest_before,
@@ -184,6 +185,8 @@ class Dispatches:
                 before = self._dispatch(launch.before, slots, rest_before(step.name, number), barrier, step.name)
                 copies = self._copies(launch.before.copies, places)
                 yield replace(before, work=Work(nbytes=work.nbytes), copies=copies)
+            if launch.memory_bytes:
+                slots += (self._memory(memory_of(step.name, number), launch.memory_bytes),)
             later = barrier or launch.before is not None
             rest = rest_of(step.name, number) if launch.has_rest else None
             dispatch = self._dispatch(launch, slots, rest, later, step.name)
@@ -346,6 +349,11 @@ class Dispatches:
         """Whether a scatter's array lies in its result's memory already, so that there is nothing to copy."""
         kernel, reads, writes = step.kernels[number], step.reads[number], step.writes[number]
         return array_in_place(kernel, reads, writes, self.program.donors) is not None
+
+    def _memory(self, name: str, nbytes: int) -> int:
+        """The slot of memory that is a launch's own; it is zero before the first run."""
+        self.constants[name] = bytes(nbytes)
+        return self.slots[name]
 
     def _dispatch(self, launch: Launch, slots: tuple[int, ...], rest: str | None, barrier: bool, name: str) -> Dispatch:
         slots, words = self._pushed(rest, slots, launch.words)

@@ -11,6 +11,9 @@ from lavax.passes.kernels.commands import Guard
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.schedule.merge import merge_key
 
+# Routines whose launches may have memory of their own.
+_HAVE_MEMORY = frozenset(("attention", "attention_logsumexp"))
+
 
 def is_merged(step: KernelStep) -> bool:
     """Whether its kernels are the same flat map, of whatever extents."""
@@ -38,6 +41,11 @@ def rest_before(step: str, number: int) -> str:
     return f"{step}.{number}.before.rest"
 
 
+def memory_of(step: str, number: int) -> str:
+    """The memory of its own that a kernel's launch has."""
+    return f"{step}.{number}.memory"
+
+
 def rest_of_loop(command: kernel_commands.Repeat | kernel_commands.Until, is_last: bool) -> str:
     """The same for a loop that one workgroup runs; the last dispatch may have fewer turns."""
     return f"{next(kernel_commands.steps_of(command.commands)).name}.turns.{'last' if is_last else 'rest'}"
@@ -59,7 +67,8 @@ def names_of_constants(
     lifted: bool,
     given: Collection[Kernel],
 ) -> Iterator[str]:
-    """The names of the plan's constants: tables of merged kernels and guards, and words beyond push constants."""
+    """The names of the plan's constants: tables of merged kernels and guards, words beyond push
+    constants, and memory of launches' own."""
     for command in commands:
         if isinstance(command, KernelStep):
             if len(command.kernels) > 1 and not moves(command, views):
@@ -72,6 +81,8 @@ def names_of_constants(
                     yield rest_of(command.name, number)
                     if command.kernels[number].kind == "routine":
                         yield rest_before(command.name, number)
+                if command.kernels[number].graph.outputs[0].op in _HAVE_MEMORY:
+                    yield memory_of(command.name, number)
         elif isinstance(command, Guard):
             yield from (counts_of(command.name), groups_of(command.name))
         else:

@@ -48,6 +48,7 @@ class Launch:
     has_rest: bool = True  # whether some of its numbers may be in an array
     in_table: bool = False  # whether it gets its numbers from a table, as others do that share its shader
     copies: Copies | None = None  # what may take its place, with numbers of the kernel's arrays as slots
+    memory_bytes: int = 0  # of memory of its own, in a slot behind all others: its first words are zeros between runs
 
 
 def grid(groups: int) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """Attention of a few queries, such as that of a new token to a cache.
 
-One kernel computes it where lanes can share a key evenly: a workgroup per query and part of the keys. Parts are joined
-by the reader of the result (prepare/joined_parts.py).
+One kernel computes it where lanes can share a key evenly: a workgroup per query and part of the keys, the last of
+which joins the parts.
 
 Else it is two kernels over rows. A kernel of attention for many queries has a workgroup per few of them, which is one
 per head here: the device would wait for a handful of workgroups that walk over all keys. Instead each score is a row of
@@ -13,7 +13,6 @@ to compute again for each element of a value. Many keys are taken in parts, whic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce as reduce_
 from math import inf
 
 from lavax.base.quick_dataclasses import dataclass
@@ -28,16 +27,13 @@ from lavax.passes.build.builder import (
     divide,
     equal,
     exp,
-    maximum,
     multiply,
     reduce,
     reshape,
     scale,
-    slice_along,
     splat,
     subtract,
     sum_over,
-    transposed,
     where,
     zeros,
 )
@@ -59,65 +55,16 @@ FEW_QUERIES = FewQueries()
 
 def prepare_attention(node: Node, target: Target) -> Node:
     """Attention in the form that the device prefers for so few queries."""
-    parts = target.attention.in_parts(node)
-    if parts is not None:
-        return in_parts(node, parts)
+    if target.attention.in_one_kernel(node):
+        return in_one_kernel(node)
     return by_rows(node) if target.attention.by_rows(node) else ATTENTION["attention"](node)
 
 
-def in_parts(node: Node, parts: int) -> Node:
-    """The same result by one kernel of attention, which has a workgroup for each of so many equal parts of the keys.
-
-    Parts are joined term by term, which the kernel that reads the result can do.
-    """
+def in_one_kernel(node: Node) -> Node:
+    """The same by one kernel, which reads a cache's new row where it is made."""
     operands = named_operands(node)
     operands |= {name: read_before_writing(operands[name]) for name in ("key", "value")}
-    if parts == 1:
-        return build("attention", *operands.values(), **node.attrs)
-    found, statistic = _of_parts(node, operands, parts)
-    axis = statistic.type.rank - 2
-    statistics = [_part(statistic, axis, part) for part in range(parts)]
-    peak = _finite(reduce_(maximum, statistics))
-    shares = [exp(subtract(each, peak)) for each in statistics]
-    total = reduce_(add, shares)
-    if node.attrs["empty"]:
-        total = where(equal(total, zeros(total.type)), splat(1.0, total.type), total)
-    along = (node.type.rank - 1,)
-    terms = [
-        multiply(broadcast_back(divide(share, total), node.shape, along), _part(found, axis, part))
-        for part, share in enumerate(shares)
-    ]
-    result = reduce_(add, terms)
-    return result if result.dtype == node.dtype else cast(result, node.dtype)
-
-
-def _of_parts(node: Node, operands: Mapping[str, Node], parts: int) -> tuple[Node, Node]:
-    """The result of each part of the keys, along an axis before the queries', and its logsumexp, -inf if a query sees
-    none of its keys."""
-    count = node.type.rank - 2
-    keys = operands["key"].shape[-2]
-    query = operands["query"]
-    repeated = broadcast(query, (*query.shape[:-2], parts, *query.shape[-2:]), (*range(count), count + 1, count + 2))
-    by_part = {"query": repeated}
-    for name in ("key", "value"):
-        shape = operands[name].shape
-        by_part[name] = reshape(operands[name], (*shape[:-2], parts, keys // parts, shape[-1]))
-    seen = visible(node, (*query.shape[:-1], keys))
-    for name, each in (("bias", operands.get("bias")), ("mask", seen)):
-        if each is not None:
-            whole = broadcast(each, (*query.shape[:-1], keys), range(len(query.shape) - each.type.rank, count + 2))
-            apart = reshape(whole, (*query.shape[:-1], parts, keys // parts))
-            by_part[name] = transposed(apart, (*range(count), count + 1, count, count + 2))
-    everywhere = {"lowest": 1 - query.shape[-2], "highest": keys - 1, "masked": seen is not None}
-    attrs = {**node.attrs, **everywhere, "empty": True, "rounded": False}
-    found = build("attention", *by_part.values(), **attrs)
-    statistic = build("attention_logsumexp", *(each for name, each in by_part.items() if name != "value"), **attrs)
-    return found, where(equal(statistic, splat(inf, statistic.type)), splat(-inf, statistic.type), statistic)
-
-
-def _part(node: Node, axis: int, part: int) -> Node:
-    """An entry of an axis, without it."""
-    return reshape(slice_along(node, axis, part, part + 1), (*node.shape[:axis], *node.shape[axis + 1 :]))
+    return build("attention", *operands.values(), **node.attrs)
 
 
 def by_rows(node: Node) -> Node:

@@ -1,4 +1,4 @@
-"""Attention of few queries, such as that of a new token to a cache: a workgroup for each query of a head.
+"""Attention of few queries, such as that of a new token to a cache: a workgroup for each query and part of its keys.
 
 Lanes share a key: each has some neighbouring elements of it, and the same elements of its value. So a lane knows the
 scores of its keys, adds up its elements of their values, and all that is loaded is loaded before anything is computed.
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from math import inf
 
 from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape
+from lavax.backends.vulkan.emit.attention.last_workgroup import LastWorkgroup
 from lavax.backends.vulkan.emit.attention.problem import Problem, nodes_of, problem_of
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, VECTOR, literal
@@ -45,18 +46,32 @@ class FewQueriesEmitter:
         self.body, self.outputs = open_body(kernel, lifted)
         self.body.loads_runs = shape.run > 1
         self.declarations: list[str] = []
-        self.count = self.problem.count * self.problem.rows
+        self.rows = self.problem.count * self.problem.rows
+        result = self.nodes.get("attention")
+        self.line_vectors = 0 if result is None else result.shape[-1] // VECTOR
+        self.last: LastWorkgroup | None = None
+        if shape.parts > 1:
+            self.last = LastWorkgroup(self.body, self.rows, shape.parts, 1 + self.line_vectors)
+            self.declarations += self.last.declarations
         self._open()
-        group, member = variable("group", self.count), variable("member", shape.local)
-        self.batch = unflatten(quotient(group, self.problem.rows), self.problem.batch)
-        self.query, self.member = remainder(group, self.problem.rows), member
+        row, member = variable("row", self.rows), variable("member", shape.local)
+        self.part = variable("part", shape.parts)
+        self.batch = unflatten(quotient(row, self.problem.rows), self.problem.batch)
+        self.query, self.member = remainder(row, self.problem.rows), member
         self.chunk, self.place = remainder(member, shape.lanes), quotient(member, shape.lanes)
 
     def _open(self) -> None:
-        self.line(f"int group = int{WORKGROUP};")
-        self.line(f"if (group >= {self.body.parameters.integer(self.count)}) return;")
+        rows, parts = self.rows, self.shape.parts
+        # A dispatch that is cut could be left before all parts of a row have met. Those whose workgroups are not
+        # numbered by `WORKGROUP` are never cut.
+        self.line(f"int group = int{WORKGROUP if self.last is None else '(gl_WorkGroupID.x)'};")
+        self.line(f"if (group >= {self.body.parameters.integer(rows * parts)}) return;")
+        if self.last is None:
+            self.line("int row = group;")
+        else:
+            self.line(f"int row = int(uint(group) / {parts}u), part = group - row * {parts};")
         self.line(f"int member = int(gl_SubgroupID * {self.subgroup}u + gl_SubgroupInvocationID);")
-        self.body.scopes[0].variables |= {"group", "member"}
+        self.body.scopes[0].variables |= {"row", "part", "member"}
 
     def line(self, text: str) -> None:
         self.body.line(text)
@@ -74,16 +89,19 @@ class FewQueriesEmitter:
         for number in range(self.shape.run if values else 0):
             self._mix(number, [value[number] for value in values])
         self._join(["total", *(f"mixed{number}" for number in range(self.shape.run if values else 0))])
+        self._find_row()
         self._store()
         lines, local = self.body.scopes[0].lines, (self.shape.local, 1)
         text = ShaderText(self.body.uses, lines, local, self.declarations, self.subgroup, shuffles=True)
-        return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.count))
+        memory_bytes = 0 if self.last is None else self.last.memory_bytes
+        words, groups = tuple(self.body.parameters.words), grid(self.rows * self.shape.parts)
+        return Launch(assemble(text), words, groups, memory_bytes=memory_bytes)
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
     def _far_key(self, step: int) -> Index:
         """The key that a lane shares in a step; it may lie beyond the last one."""
-        return linear([(self.place, 1)], step * self.shape.together)
+        return linear([(self.part, self.shape.keys), (self.place, 1)], step * self.shape.together)
 
     def _key(self, step: int) -> Index:
         return clamp(self._far_key(step), 0, self.problem.keys - 1)
@@ -111,9 +129,11 @@ class FewQueriesEmitter:
         fill = MINUS_INFINITY if attrs["fill"] == -inf else literal(attrs["fill"], float32)
         for visible in self._visible(step):
             self.line(f"{name} = mix({fill}, {name}, {visible});")
-        if self._far_key(step).high >= self.problem.keys:
-            beyond = f"{self.body.index(self._far_key(step))} >= {self.body.parameters.integer(self.problem.keys)}"
-            self.line(f"{name} = mix({name}, {MINUS_INFINITY}, {beyond});")
+        of_part = linear([(self.place, 1)], step * self.shape.together)
+        for key, keys in ((of_part, self.shape.keys), (self._far_key(step), self.problem.keys)):
+            if key.high >= keys:
+                beyond = f"{self.body.index(key)} >= {self.body.parameters.integer(keys)}"
+                self.line(f"{name} = mix({name}, {MINUS_INFINITY}, {beyond});")
 
     def _visible(self, step: int) -> list[str]:
         """The conditions that all hold if a score is not hidden."""
@@ -182,14 +202,43 @@ class FewQueriesEmitter:
         self.line("barrier();")
         self.line(f"total = {' + '.join(f'shared_total[{number}]' for number in range(self.subgroups))};")
 
+    def _find_row(self) -> None:
+        """The sum of weighted values of all keys, by the first subgroup, a vector in each of its first lanes."""
+        line = self.line_vectors
+        if line:
+            self.line("vec4 found = vec4(0);")
+            sums = " + ".join(f"shared_mixed[{number * line} + member]" for number in range(self.subgroups))
+            self.line(f"if (member < {line}) found = {sums};")
+        if self.last is not None:
+            self._join_parts(self.last)
+
+    def _join_parts(self, last: LastWorkgroup) -> None:
+        """Joins the parts of the row in its last workgroup, relative to the greatest score of all."""
+        line, parts = self.line_vectors, self.shape.parts
+        self.line("if (gl_SubgroupID != 0u) return;")
+        self.line(f"if (member == 0) {last.vector('part', '0')} = vec4(peak, total, 0, 0);")
+        if line:
+            self.line(f"if (member < {line}) {last.vector('part', '1 + member')} = found;")
+        last.end_unless_last()
+        with self.body.block(f"for (int each = 0; each < {parts}; ++each)"):
+            self.line(f"peak = max(peak, {last.vector('each', '0')}.x);")
+        self.line("total = 0.0;")
+        if line:
+            self.line("found = vec4(0);")
+        exp = self.body.uses.function("lx_exp_nonpositive")
+        with self.body.block(f"for (int each = 0; each < {parts}; ++each)"):
+            self.line(f"vec2 statistics = {last.vector('each', '0')}.xy;")
+            self.line(f"float share = {exp}(statistics.x - peak);")
+            self.line("total += share * statistics.y;")
+            if line:
+                vector = last.vector("each", f"1 + min(member, {line - 1})")
+                self.line(f"found += mix(share * {vector}, vec4(0), bvec4(share == 0.0));")
+
     def _store(self) -> None:
         result, statistic = self.nodes.get("attention"), self.nodes.get("attention_logsumexp")
-        empty = self.attrs["empty"]
+        line, empty = self.line_vectors, self.attrs["empty"]
         if result is not None:
-            line = result.shape[-1] // VECTOR
             with self.body.block(f"if (member < {line})"):
-                parts = (f"shared_mixed[{number * line} + member]" for number in range(self.subgroups))
-                self.line(f"vec4 found = {' + '.join(parts)};")
                 self.line(f"found *= total == 0.0 ? {'0.0' if empty else _NAN} : 1.0 / total;")
                 along = linear([(clamp(self.member, 0, line - 1), VECTOR), (LANE, 1)])
                 self.body.store(

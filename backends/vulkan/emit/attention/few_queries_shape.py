@@ -25,10 +25,11 @@ class FewQueries:
 
     queries: int = 4  # of a head, at most: each reads all keys for itself
     keys: int = 32  # fewer take one kernel no time
-    workgroups: int = 16  # from which keys are not taken in further parts, which their reader has to join
-    parts: int = 2  # at most: the formula that joins more is too long for the kernel that reads it
+    workgroups: int = 512  # at most, where fewer can have all keys
+    parts: int = 64  # of a query's keys, at most: the last workgroup joins them one by one
     part: int = 128  # keys of a part, at least
     steps: int = 8  # keys of a lane, at most: their elements are in registers
+    few_steps: int = 4  # as many where a workgroup's invocations suffice
     local: int = 1024
 
 
@@ -37,12 +38,16 @@ FEW_QUERIES = FewQueries()
 
 @dataclass(frozen=True)
 class FewQueriesShape:
-    """A workgroup of `local` invocations: `lanes` share a key, and each has `run` vectors of it; `keys` together."""
+    """A workgroup of `local` invocations for `keys` of a query's keys, of which it has one of `parts`.
+
+    `lanes` share a key, and each has `run` vectors of it.
+    """
 
     local: int
     lanes: int
     run: int
     keys: int
+    parts: int
 
     @property
     def together(self) -> int:
@@ -59,21 +64,9 @@ def has_few_queries(queries: int, keys: int) -> bool:
     return queries <= FEW_QUERIES.queries and keys >= FEW_QUERIES.keys
 
 
-def parts_of_few_queries(node: Node, profile: DeviceProfile) -> int | None:
-    """The equal parts that keys are taken in, a workgroup each; None if another form suits this attention."""
-    problem, head = problem_of({node.op: node}), node.operands[0].shape[-1]
-    if not _suits(node, profile):
-        return None
-    most = FEW_QUERIES.steps * _most_local(profile) // _lanes(head, _run(node))
-    rows = problem.count * problem.rows
-    possible = [
-        parts
-        for parts in range(1, FEW_QUERIES.parts + 1)
-        if problem.keys % parts == 0 and FEW_QUERIES.keys <= problem.keys // parts <= most
-    ]
-    few_keys = problem.keys // (2 * FEW_QUERIES.part)
-    enough = (parts for parts in possible if rows * parts >= FEW_QUERIES.workgroups or parts > few_keys)
-    return next(enough, possible[-1] if possible else None)
+def suits_one_kernel(node: Node, profile: DeviceProfile) -> bool:
+    """Whether such a kernel suits attention of few queries."""
+    return few_queries_shape(profile, {node.op: node}) is not None
 
 
 def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQueriesShape | None:
@@ -81,15 +74,16 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
     node = next(iter(nodes.values()))
     if not nodes.keys() <= _FORWARD or not all(_suits(each, profile) for each in nodes.values()):
         return None
-    operands, keys = named_operands(node), problem_of(nodes).keys
-    head = operands["query"].shape[-1]
-    run = _run(node)
-    lanes, most = _lanes(head, run), _most_local(profile)
+    problem, run = problem_of(nodes), _run(node)
+    lanes, most = _lanes(node.operands[0].shape[-1], run), _most_local(profile)
+    longest = FEW_QUERIES.steps * most // lanes
+    wanted = min(problem.keys // FEW_QUERIES.part, FEW_QUERIES.workgroups // (problem.count * problem.rows))
+    parts = max(wanted, -(-problem.keys // longest), 1)
+    keys = -(-problem.keys // parts)
     local = profile.subgroup_size
-    while local < most and local // lanes * FEW_QUERIES.steps < keys:
+    while local < most and local // lanes * FEW_QUERIES.few_steps < keys:
         local *= 2
-    shape = FewQueriesShape(local, lanes, run, keys)
-    return shape if shape.steps <= FEW_QUERIES.steps else None
+    return FewQueriesShape(local, lanes, run, keys, parts) if parts <= FEW_QUERIES.parts else None
 
 
 def _suits(node: Node, profile: DeviceProfile) -> bool:

@@ -54,8 +54,11 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
     return list(found)
 
 
-def reads_of_elements(kernel: Kernel) -> list[_Instance]:
-    """Elements of arrays with an element of its own for each row and each of its elements, at known positions."""
+def reads_of_elements(kernel: Kernel, common: bool = False) -> list[_Instance]:
+    """Elements of arrays with an element of its own for each row and each of its elements, at known positions.
+
+    With `common`, also of arrays whose elements all rows share.
+    """
     outer, within = (
         frozenset().union(*(index.variables for index in variables))
         for variables in (kernel.domain.outer_variables, kernel.domain.reduced_variables)
@@ -67,7 +70,8 @@ def reads_of_elements(kernel: Kernel) -> list[_Instance]:
         node, at = stack.pop()
         if node.op == INPUT:
             variables = frozenset[str]().union(*(index.variables for index in at))
-            if not (variables.isdisjoint(outer) or variables.isdisjoint(within)) and waits_for_none((node, at)):
+            is_own = common or not variables.isdisjoint(outer)
+            if is_own and not variables.isdisjoint(within) and waits_for_none((node, at)):
                 found[node, at] = None
         elif node.op in TRANSPARENT:
             ahead = [read for read in READS[node.op](node, at) if read not in seen]

@@ -19,6 +19,7 @@ from lavax.backends.vulkan.emit.reduce.invocation import InvocationGroup, Invoca
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourGroup, NeighbourRows
 from lavax.backends.vulkan.emit.reduce.online_sum import OnlineRegisters, OnlineSum, online_sum_of, phases_of
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
+from lavax.backends.vulkan.emit.reduce.row_reads import is_only_read
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
 from lavax.backends.vulkan.emit.reduce.walk import RowWalk
@@ -89,7 +90,8 @@ class RowEmitter:
         if online is not None:
             self._reduce_online(online)
             self._read(early)
-        ahead = reads_of_elements(self.kernel) if self.group.has_barriers and not self.schedule.loop else []
+        is_ahead = self.group.has_barriers and not self.schedule.loop
+        ahead = reads_of_elements(self.kernel, common=is_only_read(self.kernel)) if is_ahead else []
         for phase in range(2 if online is not None else 0, max(self.phases.values(), default=0)):
             self._reduce([node for node, of in self.phases.items() if of == phase + 1], [] if phase else ahead)
             self._read(early)

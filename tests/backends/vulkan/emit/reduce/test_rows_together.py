@@ -177,3 +177,13 @@ def test_the_shader_of_integers_in_words() -> None:
             vec4 v15 = (v13 * v14);
             v1 = (v1 + v15);""")
     assert text.count("U32x4(p0)") == 2 and text.count("F32(p1)") == 2
+
+
+def test_what_all_rows_multiply_by_is_read_before_members_wait_for_the_norm() -> None:
+    graph = _graph(_gated, *(_normal(*shape) for shape in ((256,), (256,), (64, 256), (64, 256))))
+    program = schedule(prepare(graph, TARGET), target=TARGET)
+    (dispatch,) = emit_program(program, GENERIC_GPU).dispatches
+    source = main_of(dispatch)
+    before, behind = source.split("barrier();")
+    assert all(f"(p{number}).data" in before for number in range(4))
+    assert not any(f"(p{number}).data" in behind for number in range(4))

@@ -1,0 +1,54 @@
+"""Parts of a row that workgroups compute side by side, joined by the workgroup that ends last.
+
+Each leaves its part in memory, then counts itself by an atomic operation; the one that finds all others counted reads
+their parts. None waits for another, so it does not matter how many run at once. A kernel that joins parts would have to
+wait for all of them, and the reader of its result for that kernel. The last one sets the count to zero, for the next
+run.
+"""
+
+from __future__ import annotations
+
+from lavax.backends.vulkan.glsl.body import Body
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.shader import word
+
+_FLOAT_BYTES = 4
+
+
+class LastWorkgroup:
+    """The memory in which `parts` of each of `rows` meet, `vectors` of four floats each.
+
+    What it writes is for the first subgroup of a workgroup, in whose shader `row` and `part` are named so.
+    """
+
+    declarations = (
+        "layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Arrivals { uint data[]; };",
+        "layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer Parts { vec4 data[]; };",
+    )
+
+    def __init__(self, body: Body, rows: int, parts: int, vectors: int) -> None:
+        self._body, self._parts, self._vectors = body, parts, vectors
+        self._counts = -(-rows // VECTOR)  # vectors of them, before those of the parts
+        self.memory_bytes = _FLOAT_BYTES * VECTOR * (self._counts + rows * parts * vectors)
+        self._address = f"table.address[{word(body.parameters.slots, body.uses)}]"
+        body.parameters.slots += 1
+
+    def vector(self, part: str, number: str) -> str:
+        """A vector of a part."""
+        first = f"{self._counts} + (row * {self._parts} + {part}) * {self._vectors}"
+        return f"Parts({self._address}).data[{first} + {number}]"
+
+    def end_unless_last(self) -> None:
+        """Ends all workgroups of a row but the one behind which all parts are in memory."""
+        arrivals = f"Arrivals({self._address}).data[row]"
+        self._body.lines(
+            [
+                "memoryBarrierBuffer();",
+                "subgroupBarrier();",
+                "uint arrived = 0u;",
+                f"if (gl_SubgroupInvocationID == 0u) arrived = atomicAdd({arrivals}, 1u);",
+                f"if (subgroupShuffle(arrived, 0u) != {self._parts - 1}u) return;",
+                "memoryBarrierBuffer();",
+                f"if (gl_SubgroupInvocationID == 0u) {arrivals} = 0u;",
+            ]
+        )
