@@ -130,9 +130,9 @@ class FewQueriesEmitter:
         for visible in self._visible(step):
             self.line(f"{name} = mix({fill}, {name}, {visible});")
         of_part = linear([(self.place, 1)], step * self.shape.together)
-        for key, keys in ((of_part, self.shape.keys), (self._far_key(step), self.problem.keys)):
-            if key.high >= keys:
-                beyond = f"{self.body.index(key)} >= {self.body.parameters.integer(keys)}"
+        for place, keys in ((of_part, self.shape.keys), (self._far_key(step), self.problem.keys)):
+            if place.high >= keys:
+                beyond = f"{self.body.index(place)} >= {self.body.parameters.integer(keys)}"
                 self.line(f"{name} = mix({name}, {MINUS_INFINITY}, {beyond});")
 
     def _visible(self, step: int) -> list[str]:
@@ -213,26 +213,40 @@ class FewQueriesEmitter:
             self._join_parts(self.last)
 
     def _join_parts(self, last: LastWorkgroup) -> None:
-        """Joins the parts of the row in its last workgroup, relative to the greatest score of all."""
+        """Joins the parts of the row in its last workgroup, relative to the greatest score of all.
+
+        A lane has the statistics of a part, and a vector of every part, or of every second or fourth where lines of
+        vectors are shorter than a subgroup. All is loaded before anything is computed.
+        """
         line, parts = self.line_vectors, self.shape.parts
         self.line("if (gl_SubgroupID != 0u) return;")
         self.line(f"if (member == 0) {last.vector('part', '0')} = vec4(peak, total, 0, 0);")
         if line:
             self.line(f"if (member < {line}) {last.vector('part', '1 + member')} = found;")
         last.end_unless_last()
-        with self.body.block(f"for (int each = 0; each < {parts}; ++each)"):
-            self.line(f"peak = max(peak, {last.vector('each', '0')}.x);")
-        self.line("total = 0.0;")
-        if line:
-            self.line("found = vec4(0);")
+        self.line(f"vec2 statistics = {last.vector(f'min(member, {parts - 1})', '0')}.xy;")
+        beside = self.subgroup // line if line else 1
+        steps = -(-parts // beside) if line else 0
+        for step in range(steps):
+            number = f"min(member / {line} + {step * beside}, {parts - 1})"
+            self.line(f"vec4 found{step} = {last.vector(number, f'1 + member % {line}')};")
+        self.line("peak = statistics.x;")
+        for distance in doubling(self.subgroup):
+            self.line(f"peak = max(peak, subgroupShuffleXor(peak, {distance}u));")
         exp = self.body.uses.function("lx_exp_nonpositive")
-        with self.body.block(f"for (int each = 0; each < {parts}; ++each)"):
-            self.line(f"vec2 statistics = {last.vector('each', '0')}.xy;")
-            self.line(f"float share = {exp}(statistics.x - peak);")
-            self.line("total += share * statistics.y;")
-            if line:
-                vector = last.vector("each", f"1 + min(member, {line - 1})")
-                self.line(f"found += mix(share * {vector}, vec4(0), bvec4(share == 0.0));")
+        self.line(f"float share = member < {parts} ? {exp}(statistics.x - peak) : 0.0;")
+        self.line("total = share * statistics.y;")
+        for distance in doubling(self.subgroup):
+            self.line(f"total += subgroupShuffleXor(total, {distance}u);")
+        if not line:
+            return
+        self.line("found = vec4(0);")
+        for step in range(steps):
+            self.line(f"float share{step} = subgroupShuffle(share, uint(member / {line} + {step * beside}));")
+            self.line(f"found += mix(share{step} * found{step}, vec4(0), bvec4(share{step} == 0.0));")
+        for distance in doubling(self.subgroup):
+            if distance >= line:
+                self.line(f"found += subgroupShuffleXor(found, {distance}u);")
 
     def _store(self) -> None:
         result, statistic = self.nodes.get("attention"), self.nodes.get("attention_logsumexp")

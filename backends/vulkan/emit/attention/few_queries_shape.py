@@ -26,7 +26,6 @@ class FewQueries:
     queries: int = 4  # of a head, at most: each reads all keys for itself
     keys: int = 32  # fewer take one kernel no time
     workgroups: int = 512  # at most, where fewer can have all keys
-    parts: int = 64  # of a query's keys, at most: the last workgroup joins them one by one
     part: int = 128  # keys of a part, at least
     steps: int = 8  # keys of a lane, at most: their elements are in registers
     few_steps: int = 4  # as many where a workgroup's invocations suffice
@@ -77,13 +76,14 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
     problem, run = problem_of(nodes), _run(node)
     lanes, most = _lanes(node.operands[0].shape[-1], run), _most_local(profile)
     longest = FEW_QUERIES.steps * most // lanes
-    wanted = min(problem.keys // FEW_QUERIES.part, FEW_QUERIES.workgroups // (problem.count * problem.rows))
+    rows, most_parts = problem.count * problem.rows, profile.subgroup_size  # each has a lane where they are joined
+    wanted = min(problem.keys // FEW_QUERIES.part, FEW_QUERIES.workgroups // rows, most_parts)
     parts = max(wanted, -(-problem.keys // longest), 1)
     keys = -(-problem.keys // parts)
     local = profile.subgroup_size
     while local < most and local // lanes * FEW_QUERIES.few_steps < keys:
         local *= 2
-    return FewQueriesShape(local, lanes, run, keys, parts) if parts <= FEW_QUERIES.parts else None
+    return FewQueriesShape(local, lanes, run, keys, parts) if parts <= most_parts else None
 
 
 def _suits(node: Node, profile: DeviceProfile) -> bool:

@@ -30,17 +30,17 @@ class LastWorkgroup:
         self._body, self._parts, self._vectors = body, parts, vectors
         self._counts = -(-rows // VECTOR)  # vectors of them, before those of the parts
         self.memory_bytes = _FLOAT_BYTES * VECTOR * (self._counts + rows * parts * vectors)
-        self._address = f"table.address[{word(body.parameters.slots, body.uses)}]"
+        body.line(f"uint64_t memory = table.address[{word(body.parameters.slots, body.uses)}];")
         body.parameters.slots += 1
 
     def vector(self, part: str, number: str) -> str:
         """A vector of a part."""
         first = f"{self._counts} + (row * {self._parts} + {part}) * {self._vectors}"
-        return f"Parts({self._address}).data[{first} + {number}]"
+        return f"Parts(memory).data[{first} + {number}]"
 
     def end_unless_last(self) -> None:
         """Ends all workgroups of a row but the one behind which all parts are in memory."""
-        arrivals = f"Arrivals({self._address}).data[row]"
+        arrivals = f"Arrivals(memory).data[row]"
         self._body.lines(
             [
                 "memoryBarrierBuffer();",
