@@ -78,10 +78,9 @@ class FewQueriesEmitter:
 
     def emit(self) -> Launch:
         query = self._elements("query", self.query)
-        keys = [self._elements("key", self._key(step)) for step in range(self.shape.steps)]
-        values = []
-        if "value" in self.operands:
-            values = [self._elements("value", self._key(step)) for step in range(self.shape.steps)]
+        rows = [self._row_read(step) for step in range(self.shape.steps)]
+        keys = [self._elements("key", row) for row in rows]
+        values = [self._elements("value", row) for row in rows] if "value" in self.operands else []
         for step, key in enumerate(keys):
             self._score(step, query, key)
         self._find_peak()
@@ -105,6 +104,19 @@ class FewQueriesEmitter:
 
     def _key(self, step: int) -> Index:
         return clamp(self._far_key(step), 0, self.problem.keys - 1)
+
+    def _row_read(self, step: int) -> Index:
+        """The row of keys and values that a lane reads: its key's, or the first if that is hidden.
+
+        All lanes find the first row in a cache, so hidden rows are not fetched.
+        """
+        key = self._key(step)
+        if not self.shape.skips_hidden:
+            return key
+        name = f"row{step}"
+        self.line(f"int {name} = {' && '.join(self._visible(step))} ? {self.body.index(key)} : 0;")
+        self.body.scopes[0].variables |= {name}
+        return variable(name, self.problem.keys)
 
     def _elements(self, name: str, row: Index) -> list[str]:
         """The lane's elements of an operand's row, as vectors."""

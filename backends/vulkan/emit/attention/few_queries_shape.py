@@ -6,6 +6,7 @@ Writes no GLSL.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from lavax.backends.vulkan.emit.attention.problem import problem_of
 from lavax.backends.vulkan.glsl.expressions import VECTOR
@@ -30,6 +31,7 @@ class FewQueries:
     steps: int = 8  # keys of a lane, at most: their elements are in registers
     few_steps: int = 4  # as many where a workgroup's invocations suffice
     local: int = 1024
+    skipped_bytes: int = 1 << 22  # of keys and values, from which what hides a key is known before it is read
 
 
 FEW_QUERIES = FewQueries()
@@ -39,7 +41,7 @@ FEW_QUERIES = FewQueries()
 class FewQueriesShape:
     """A workgroup of `local` invocations for `keys` of a query's keys, of which it has one of `parts`.
 
-    `lanes` share a key, and each has `run` vectors of it.
+    `lanes` share a key, and each has `run` vectors of it. `skips_hidden`: whether hidden keys are not read.
     """
 
     local: int
@@ -47,6 +49,7 @@ class FewQueriesShape:
     run: int
     keys: int
     parts: int
+    skips_hidden: bool
 
     @property
     def together(self) -> int:
@@ -83,7 +86,17 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
     local = profile.subgroup_size
     while local < most and local // lanes * FEW_QUERIES.few_steps < keys:
         local *= 2
-    return FewQueriesShape(local, lanes, run, keys, parts) if parts <= most_parts else None
+    if parts > most_parts:
+        return None
+    return FewQueriesShape(local, lanes, run, keys, parts, _skips_hidden(node))
+
+
+def _skips_hidden(node: Node) -> bool:
+    """Whether reading fewer keys gains more than it takes to wait for what says which are hidden."""
+    if node.attrs["fill"] != -inf or not node.attrs["masked"]:
+        return False
+    key = node.operands[1]
+    return 2 * key.type.size * _stored_bits(key) // 8 >= FEW_QUERIES.skipped_bytes
 
 
 def _suits(node: Node, profile: DeviceProfile) -> bool:

@@ -40,7 +40,7 @@ class LastWorkgroup:
 
     def end_unless_last(self) -> None:
         """Ends all workgroups of a row but the one behind which all parts are in memory."""
-        arrivals = f"Arrivals(memory).data[row]"
+        arrivals = "Arrivals(memory).data[row]"
         self._body.lines(
             [
                 "memoryBarrierBuffer();",

@@ -81,14 +81,29 @@ def test_the_last_workgroup_joins_parts_of_the_keys(
     _check(*_case(name, op), kernels=1)
 
 
-def test_hidden_keys_are_not_read() -> None:
+@pytest.mark.parametrize("part", [16, 48])
+@pytest.mark.parametrize("nbytes", [0, 1 << 30])
+def test_hidden_keys_have_no_effect(nbytes: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From so many bytes of keys on hidden ones are not read either."""
+    limits = replace(few_queries_shape.FEW_QUERIES, part=part, skipped_bytes=nbytes)
+    monkeypatch.setattr(few_queries_shape, "FEW_QUERIES", limits)
     graph, arrays = _case("masked")
     arrays[3][...] = np.arange(48) < 5
+    arrays[3][1, 2] = False
     (expected,) = interpret(graph, *arrays)
     for array in arrays[1:3]:
         array[..., 5:, :] = np.nan
+    plan = gpu_schedule().lower(graph).plan
+    assert any("int row0 =" in dispatch.shader.source for dispatch in plan.dispatches) == (nbytes == 0)
     (found,) = run(graph, arrays, device=gpu_schedule())
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "masked" in name])
+def test_masks_that_are_known_before_keys_give_attention(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = replace(few_queries_shape.FEW_QUERIES, part=16, skipped_bytes=0)
+    monkeypatch.setattr(few_queries_shape, "FEW_QUERIES", limits)
+    _check(*_case(name), kernels=1)
 
 
 KEYS, HEADS, HEAD = 48, 2, 16
@@ -112,12 +127,13 @@ def _decoding(dtype: Any) -> tuple[Graph, list[np.ndarray]]:
     return graph, [*news, cache.keys, cache.values, lengths, weight]
 
 
+@pytest.mark.parametrize("nbytes", [0, 1 << 30])
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_a_new_row_is_read_where_it_is_made_and_parts_where_they_are_multiplied(
-    dtype: str, parts: int, monkeypatch: pytest.MonkeyPatch
+def test_a_new_row_is_read_where_it_is_made(
+    dtype: str, parts: int, nbytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = replace(few_queries_shape.FEW_QUERIES, workgroups=4 * parts, part=KEYS // 2, keys=8)
+    limits = replace(few_queries_shape.FEW_QUERIES, part=KEYS // parts, keys=8, skipped_bytes=nbytes)
     monkeypatch.setattr(few_queries_shape, "FEW_QUERIES", limits)
     graph, arrays = _decoding(getattr(lnp, dtype))
     device = gpu_schedule()
