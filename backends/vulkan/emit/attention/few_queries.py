@@ -77,8 +77,40 @@ class FewQueriesEmitter:
         self.body.line(text)
 
     def emit(self) -> Launch:
+        self.line(f"float peak = {_LEAST}, total = 0.0;")
+        if self.line_vectors:
+            self.line("vec4 found = vec4(0);")
+        if self.shape.skips_hidden:
+            self._ask_for_visible_keys()
+            with self.body.pinned_block("if (shared_visible != 0u)"):
+                self._find_part()
+        else:
+            self._find_part()
+        if self.last is not None:
+            self._join_parts(self.last)
+        self._store()
+        lines, local = self.body.scopes[0].lines, (self.shape.local, 1)
+        text = ShaderText(self.body.uses, lines, local, self.declarations, self.subgroup, shuffles=True)
+        memory_bytes = 0 if self.last is None else self.last.memory_bytes
+        words, groups = tuple(self.body.parameters.words), grid(self.rows * self.shape.parts)
+        return Launch(assemble(text), words, groups, memory_bytes=memory_bytes)
+
+    def _ask_for_visible_keys(self) -> None:
+        """Finds whether the workgroup has any: in a cache that is filled in part, many have none."""
+        self.declarations.append("shared uint shared_visible;")
+        self.line("if (member == 0) shared_visible = 0u;")
+        self.line("barrier();")
+        seen = [f"({' && '.join(self._visible(step))})" for step in range(self.shape.steps)]
+        self.line(f"if ({' || '.join(seen)}) shared_visible = 1u;")
+        self.line("barrier();")
+
+    def _find_part(self) -> None:
+        """The greatest score of the workgroup's keys, the sum of their weights, and that of weighted values.
+
+        The last is in the first lanes, a vector in each.
+        """
         query = self._elements("query", self.query)
-        rows = [self._row_read(step) for step in range(self.shape.steps)]
+        rows = [self._key(step) for step in range(self.shape.steps)]
         keys = [self._elements("key", row) for row in rows]
         values = [self._elements("value", row) for row in rows] if "value" in self.operands else []
         for step, key in enumerate(keys):
@@ -88,13 +120,10 @@ class FewQueriesEmitter:
         for number in range(self.shape.run if values else 0):
             self._mix(number, [value[number] for value in values])
         self._join(["total", *(f"mixed{number}" for number in range(self.shape.run if values else 0))])
-        self._find_row()
-        self._store()
-        lines, local = self.body.scopes[0].lines, (self.shape.local, 1)
-        text = ShaderText(self.body.uses, lines, local, self.declarations, self.subgroup, shuffles=True)
-        memory_bytes = 0 if self.last is None else self.last.memory_bytes
-        words, groups = tuple(self.body.parameters.words), grid(self.rows * self.shape.parts)
-        return Launch(assemble(text), words, groups, memory_bytes=memory_bytes)
+        line = self.line_vectors
+        if line:
+            sums = " + ".join(f"shared_mixed[{number * line} + member]" for number in range(self.subgroups))
+            self.line(f"if (member < {line}) found = {sums};")
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -104,19 +133,6 @@ class FewQueriesEmitter:
 
     def _key(self, step: int) -> Index:
         return clamp(self._far_key(step), 0, self.problem.keys - 1)
-
-    def _row_read(self, step: int) -> Index:
-        """The row of keys and values that a lane reads: its key's, or the first if that is hidden.
-
-        All lanes find the first row in a cache, so hidden rows are not fetched.
-        """
-        key = self._key(step)
-        if not self.shape.skips_hidden:
-            return key
-        name = f"row{step}"
-        self.line(f"int {name} = {' && '.join(self._visible(step))} ? {self.body.index(key)} : 0;")
-        self.body.scopes[0].variables |= {name}
-        return variable(name, self.problem.keys)
 
     def _elements(self, name: str, row: Index) -> list[str]:
         """The lane's elements of an operand's row, as vectors."""
@@ -161,7 +177,6 @@ class FewQueriesEmitter:
 
     def _find_peak(self) -> None:
         """The greatest score of all keys, in all lanes."""
-        self.line(f"float peak = {_LEAST};")
         for step in range(self.shape.steps):
             self.line(f"peak = max(peak, score{step});")
         for distance in self._between_keys():
@@ -185,7 +200,7 @@ class FewQueriesEmitter:
         exp = self.body.uses.function("lx_exp_nonpositive")
         for step in range(self.shape.steps):
             self.line(f"float weight{step} = {exp}(score{step} - peak);")
-        self.line(f"float total = {' + '.join(f'weight{step}' for step in range(self.shape.steps))};")
+        self.line(f"total = {' + '.join(f'weight{step}' for step in range(self.shape.steps))};")
 
     def _mix(self, number: int, values: list[str]) -> None:
         """The sum of weights times values; a value that is hidden may be NaN."""
@@ -213,16 +228,6 @@ class FewQueriesEmitter:
                     self.line(f"shared_mixed[{place}] = mixed{number};")
         self.line("barrier();")
         self.line(f"total = {' + '.join(f'shared_total[{number}]' for number in range(self.subgroups))};")
-
-    def _find_row(self) -> None:
-        """The sum of weighted values of all keys, by the first subgroup, a vector in each of its first lanes."""
-        line = self.line_vectors
-        if line:
-            self.line("vec4 found = vec4(0);")
-            sums = " + ".join(f"shared_mixed[{number * line} + member]" for number in range(self.subgroups))
-            self.line(f"if (member < {line}) found = {sums};")
-        if self.last is not None:
-            self._join_parts(self.last)
 
     def _join_parts(self, last: LastWorkgroup) -> None:
         """Joins the parts of the row in its last workgroup, relative to the greatest score of all.

@@ -31,7 +31,7 @@ class FewQueries:
     steps: int = 8  # keys of a lane, at most: their elements are in registers
     few_steps: int = 4  # as many where a workgroup's invocations suffice
     local: int = 1024
-    skipped_bytes: int = 1 << 22  # of keys and values, from which what hides a key is known before it is read
+    skipped_bytes: int = 1 << 24  # of keys and values, from which a workgroup asks first whether it has a visible key
 
 
 FEW_QUERIES = FewQueries()
@@ -41,7 +41,8 @@ FEW_QUERIES = FewQueries()
 class FewQueriesShape:
     """A workgroup of `local` invocations for `keys` of a query's keys, of which it has one of `parts`.
 
-    `lanes` share a key, and each has `run` vectors of it. `skips_hidden`: whether hidden keys are not read.
+    `lanes` share a key, and each has `run` vectors of it. `skips_hidden`: whether a workgroup without visible keys
+    reads none.
     """
 
     local: int
@@ -92,7 +93,7 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
 
 
 def _skips_hidden(node: Node) -> bool:
-    """Whether reading fewer keys gains more than it takes to wait for what says which are hidden."""
+    """Whether ending workgroups without visible keys gains more than it takes to wait for what says which keys are."""
     if node.attrs["fill"] != -inf or not node.attrs["masked"]:
         return False
     key = node.operands[1]
