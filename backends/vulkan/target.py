@@ -23,6 +23,7 @@ from lavax.backends.vulkan.emit.fourier.choose import (
 )
 from lavax.backends.vulkan.emit.gates.choose import are_gates
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
+from lavax.backends.vulkan.emit.lines_in_turn import lines_at_a_time
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
 from lavax.backends.vulkan.emit.loop.work import has_large_kernel
@@ -145,6 +146,7 @@ def _dispatches(profile: DeviceProfile) -> Dispatches:
         abreast=lambda kernel: abreast_key(kernel, profile),
         same_shader=lambda kernel: same_shader_key(kernel, profile),
         arrays=most,
+        in_turn=lambda kernels: lines_at_a_time(kernels, profile),
     )
 
 

@@ -28,6 +28,7 @@ from lavax.passes.build.builder import (
     pad,
     reshape,
     slice_along,
+    splat,
     subtract,
     transpose,
     zeros,
@@ -84,7 +85,7 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
     *batch, length = node.shape
     last, half = len(batch), length // 2
     if _is_odd_line(length, largest, transforms):
-        spectrum = reshape(interleaved(s), (prod(batch), 1, half + 1, 2))
+        spectrum = reshape(_whole(s), (prod(batch), 1, half + 1, 2))
         return build("fourier_to_reals", spectrum, type=node.type, columns=length)
     if length % 2:
         real, imaginary = (flip(slice_along(part, last, 1, half + 1), (last,)) for part in s.nodes)
@@ -92,7 +93,7 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
         return _along(whole, last, True, largest).real.node
     if not _has_steps(half, largest):
         return reshape(interleaved(_along(joined(s), last, True, largest)), node.shape)
-    spectrum = reshape(interleaved(s), (prod(batch), half + 1, 2))
+    spectrum = reshape(_whole(s), (prod(batch), half + 1, 2))
     return build("fourier_join", spectrum, type=node.type, rest=1)
 
 
@@ -101,6 +102,26 @@ TRANSFORMS: dict[str, Callable[[Node, Sequence[Value], Transforms], Value]] = {
     "irfft": _to_real,
     "rfft": _of_real,
 }
+
+
+def _whole(z: Parts) -> Node:
+    """The numbers with their parts side by side. Those that are multiplied by a real one, as by the scale of an inverse
+    transform, are so part by part."""
+    real, imaginary = z.nodes
+    if (real.op, imaginary.op) == ("subtract", "add"):
+        products = (*real.operands, *imaginary.operands)
+        if all(product.op == "multiply" for product in products):
+            (x, factor), (y, zero), (other_x, other_zero), (other_y, other_factor) = (p.operands for p in products)
+            is_scaled = x is other_x and y is other_y and _is_everywhere(factor, other_factor)
+            if is_scaled and _is_everywhere(zero, other_zero) and zero.attrs["value"] == 0:
+                whole = interleaved(parts(x, y))
+                return build("multiply", whole, splat(factor.attrs["value"], whole.type))
+    return interleaved(z)
+
+
+def _is_everywhere(*values: Node) -> bool:
+    """Whether they are one number in all places."""
+    return all(value.op == "constant" and value.attrs["value"] == values[0].attrs["value"] for value in values)
 
 
 def _largest_prime(x: Node, transforms: Transforms) -> int:

@@ -48,7 +48,8 @@ class Kernel:
     loop. `packed` holds the element widths, in bits, that the device can access only as parts of 32-bit words.
     `paired` says that four 32-bit elements are best accessed as two of 64 bits. `by_descriptor` lists the inputs and
     outputs, numbered in this order, that are accessed through descriptors. `given` are constants that the shader gets
-    when it runs.
+    when it runs. A kernel with `in_parts` is run for some lines at a time, and of the arrays that this numbers in the
+    same way only those lines are in memory.
     """
 
     kind: Kind
@@ -60,6 +61,7 @@ class Kernel:
     paired: bool = False
     by_descriptor: tuple[int, ...] = ()
     given: frozenset[Node] = frozenset()
+    in_parts: frozenset[int] | None = None
     _found: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)  # by `once_a_kernel`
 
     def is_row_level(self, node: Node) -> bool:
@@ -97,7 +99,7 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
     placed = tuple(position[node] for node in kernel.coordinates)
     moving = tuple((position[node], strides) for node, strides in kernel.moving.items())
     extents = kernel.domain.outer, kernel.domain.reduced
-    memory = kernel.packed, kernel.paired, kernel.by_descriptor
+    memory = kernel.packed, kernel.paired, kernel.by_descriptor, kernel.in_parts
     return kernel.kind, structural_key(kernel.graph), extents, placed, coordinates, moving, memory
 
 
@@ -105,7 +107,8 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
 class KernelStep:
     """One dispatch: a kernel, or several, with the buffers of each.
 
-    Several kernels are the same over other arrays, or, `abreast`, kernels that differ, each with workgroups of its own.
+    Several kernels are the same over other arrays, or, `abreast`, kernels that differ, each with workgroups of its own,
+    or, `in_turn`, each reads what the one before it writes, for some lines at a time.
     """
 
     name: str
@@ -114,6 +117,7 @@ class KernelStep:
     writes: tuple[tuple[str, ...], ...]
     barrier: bool  # the results of earlier steps must be visible before this one starts
     abreast: bool = False
+    in_turn: bool = False
 
     @property
     def kernel(self) -> Kernel:

@@ -41,16 +41,17 @@ def _extents(extents: tuple[int, ...]) -> str:
 
 
 def print_step(step: KernelStep) -> str:
-    """`kernel NAME kind=… outer=… reduced=… reads=… writes=…`, then the kernel's graph, or those of kernels abreast."""
-    kernel = step.kernel
+    """`kernel NAME kind=… outer=… reduced=… reads=… writes=…`, then the kernel's graph, or those of kernels
+    that differ."""
+    kernel, differ = step.kernel, step.abreast or step.in_turn
     parts = f" parts={len(step.kernels)}" if len(step.kernels) > 1 else ""
     lines = [f"kernel {step.name} {_loops(kernel, parts)}{' after_barrier' if step.barrier else ''}"]
     for number, (part, reads, writes) in enumerate(zip(step.kernels, step.reads, step.writes, strict=True)):
-        if step.abreast and number:
-            lines.append(f"  beside {_loops(part)}")
+        if differ and number:
+            lines.append(f"  {'beside' if step.abreast else 'then, line by line,'} {_loops(part)}")
         lines.append(f"  {_extents(part.domain.outer)} ({', '.join(reads)}) -> ({', '.join(writes)})")
-        lines += [print_graph(part.graph, indent="  ")] if step.abreast else []
-    return "\n".join([*lines, *([] if step.abreast else [print_graph(kernel.graph, indent="  ")])])
+        lines += [print_graph(part.graph, indent="  ")] if differ else []
+    return "\n".join([*lines, *([] if differ else [print_graph(kernel.graph, indent="  ")])])
 
 
 def _loops(kernel: Kernel, parts: str = "") -> str:

@@ -110,7 +110,7 @@ class _Cut:
 
     def __init__(self, graph: Graph, target: Target) -> None:
         self.fusion = fuse(graph, target)
-        groups, _ = dispatch_groups(extract(self.fusion, graph.outputs), self.fusion.target)
+        groups, _ = dispatch_groups(extract(self.fusion, graph.outputs), graph.outputs, self.fusion.target)
         self.names = {piece: f"k{number}" for number, group in enumerate(groups) for piece in group}
         self.draft_of = {result: draft for draft in self.fusion.all_drafts for result in draft.results}
         self.position = graph.position

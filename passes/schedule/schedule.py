@@ -17,6 +17,7 @@ from lavax.passes.schedule.abreast import group_abreast, is_abreast
 from lavax.passes.schedule.control_flow import lower_control_flow
 from lavax.passes.schedule.embedding import ControlFlow, LoweredControlFlow, with_distinct_outputs
 from lavax.passes.schedule.factors_in_order import with_factors_in_order
+from lavax.passes.schedule.lines_in_turn import group_in_turn, in_turn_phases, is_in_turn
 from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
 from lavax.passes.schedule.rematerialization import with_recomputed_values
@@ -68,7 +69,7 @@ def schedule(
         changed = with_recomputed_values(graph, pieces, _levels(pieces), target.fusion.epilogue_cost, worth)
         if changed is not graph:
             graph, pieces = changed, _pieces(changed, target, pairs or {}, known)
-    groups, phases = dispatch_groups(pieces, target)
+    groups, phases = dispatch_groups(pieces, graph.outputs, target)
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
     control_flow = {
@@ -99,14 +100,17 @@ def _pieces(
     return extract(fuse(graph, target, carried), graph.outputs, known)
 
 
-def dispatch_groups(pieces: Sequence[Piece], target: Target) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
+def dispatch_groups(
+    pieces: Sequence[Piece], outputs: Sequence[Node], target: Target
+) -> tuple[list[tuple[Piece, ...]], dict[Piece, int]]:
     """The pieces grouped by dispatch, in order of execution, and the number of levels of kernels before each piece.
 
     Group i is the kernel k{i}, unless it is control flow.
     """
     phases = _levels(pieces)
     groups = sorted(group_mergeable(pieces, phases), key=lambda group: phases[group[0]])
-    return group_abreast(groups, phases, target), phases
+    found = group_in_turn(group_abreast(groups, phases, target), outputs, target)
+    return found, in_turn_phases(found, phases)
 
 
 def _is_control_flow(group: Sequence[Piece]) -> bool:
@@ -294,8 +298,9 @@ def _commands(
             read, written = Touched(), Touched()
         read.add(now_read)
         written.add(now_written)
-        kernels, abreast = tuple(piece.kernel for piece in group), is_abreast(group)
-        commands.append(KernelStep(f"k{number}", kernels, reads, writes, barrier, abreast))
+        kernels, in_turn = tuple(piece.kernel for piece in group), is_in_turn(group)
+        abreast = not in_turn and is_abreast(group)
+        commands.append(KernelStep(f"k{number}", kernels, reads, writes, barrier, abreast, in_turn))
     return commands
 
 

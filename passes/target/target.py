@@ -39,6 +39,10 @@ def _has_no_large_kernel(body: Graph, scheduled: Callable[[], Any]) -> bool:
     return False
 
 
+def _not_in_turn(kernels: Sequence[Any]) -> int:
+    return 0
+
+
 def _not_rows(rows: Node, columns: Node) -> bool:
     return False
 
@@ -224,6 +228,9 @@ class Dispatches:
     # The same for kernels that one shader serves, of which a dispatch takes more.
     same_shader: Callable[[Any], Hashable | None] = _none
     arrays: int = 20  # of such kernels in one dispatch, at most
+    # How many lines a workgroup takes at a time through kernels each of which reads what the one before it writes, line
+    # by line; 0 if each is better dispatched for itself.
+    in_turn: Callable[[Sequence[Any]], int] = _not_in_turn
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,19 @@ class Replay:
             self.reads, self.writes = [], []
         reads = [[self.range_of(name) for name in part] for part in step.reads]
         writes = [[self.range_of(name) for name in part] for part in step.writes]
-        for names in step.reads:
-            assert all(name in self.contents for name in names), f"{step.name} reads {names}, not all of it in memory"
+        handed_on = [names if step.in_turn else () for names in ((), *step.writes)]  # by the part before
+        for names, given in zip(step.reads, handed_on, strict=False):
+            is_there = all(name in self.contents or name in given for name in names)
+            assert is_there, f"{step.name} reads {names}, not all of it in memory"
         for part, (read, written) in enumerate(zip(reads, writes, strict=True)):
             assert not _common(read, self.writes), f"{step.name} reads what was written, without a barrier"
             assert not _common(written, self.writes), f"{step.name} overwrites what was written, without a barrier"
             assert not _common(written, self.reads), f"{step.name} overwrites what is read, without a barrier"
             for other in range(len(reads)):
                 if other != part:
-                    assert not _common(written, reads[other]), f"{step.name}: parts read and write one memory"
+                    is_handed_on = other == part + 1 and step.reads[other] == handed_on[other]
+                    clash = not is_handed_on and _common(written, reads[other])
+                    assert not clash, f"{step.name}: parts read and write one memory"
                     assert not _common(written, writes[other]), f"{step.name}: two parts write one memory"
             self._check_own_overlaps(step, part)
             assert len(set(written)) == len(written)

@@ -12,6 +12,7 @@ from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, schedule_of
 from lavax.backends.vulkan.emit.eager import has_shaders_of_its_own, is_flat
 from lavax.backends.vulkan.emit.gates.kernel import emit_gates
+from lavax.backends.vulkan.emit.lines_in_turn import in_parts, in_turn, lines_at_a_time
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
 from lavax.backends.vulkan.emit.loop.registers.kernel import emit_register_loop
 from lavax.backends.vulkan.emit.loop.slices import emit_slices
@@ -157,7 +158,10 @@ class Dispatches:
         if self.eager and is_flat(step, self.profile) and not moves(step, self.program.views):
             yield from self._merged(step, parts)
             return
-        if len(parts) > 1 and not moves(step, self.program.views):
+        if step.in_turn and not self.lifted and not moves(step, self.program.views):
+            yield self._in_turn(step, parts)
+            return
+        if len(parts) > 1 and not step.in_turn and not moves(step, self.program.views):
             if is_merged(step):
                 yield from self._merged(step, parts)
                 return
@@ -172,7 +176,7 @@ class Dispatches:
                 return
             part, key = self._part(kernel, places)
             launch, slots = part.launch, part.slots
-            barrier = step.barrier and number == 0
+            barrier = step.in_turn if number else step.barrier
             if launch.in_table:
                 dispatch = self._in_table(step, [part], rest_of(step.name, number))
                 assert dispatch is not None, "a strided product needs nothing but its shader"
@@ -245,6 +249,18 @@ class Dispatches:
             return None
         slots = tuple(place.slot for _, places in parts for place in places)
         dispatch = Dispatch(self._suited(whole.shader), slots, (), whole.groups, step.barrier, step.name)
+        return replace(dispatch, work=self._work(step, *range(len(parts))))
+
+    def _in_turn(self, step: KernelStep, parts: Sequence[tuple[Kernel, list[Place]]]) -> Dispatch:
+        """Kernels one after the other for a few lines at a time."""
+        kernels = [self._for_device(kernel, False, {}) for kernel in in_parts(step.kernels)]
+        launches = [self._launch(kernel, kernel_key(kernel), None) for kernel in kernels]
+        whole = in_turn(kernels, launches, lines_at_a_time(step.kernels, self.profile))
+        slots: list[int] = []
+        for kernel, (_, places) in zip(kernels, parts, strict=True):
+            slots += [place.slot for place in places]
+            slots += [self._position(places[array]) for array in kernel.by_descriptor]
+        dispatch = Dispatch(self._suited(whole.shader), tuple(slots), (), whole.groups, step.barrier, step.name)
         return replace(dispatch, work=self._work(step, *range(len(parts))))
 
     def _as_one(

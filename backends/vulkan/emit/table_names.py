@@ -17,7 +17,7 @@ _HAVE_MEMORY = frozenset(("attention", "attention_logsumexp"))
 
 def is_merged(step: KernelStep) -> bool:
     """Whether its kernels are the same flat map, of whatever extents."""
-    return len(step.kernels) > 1 and not step.abreast and merge_key(step.kernel) is not None
+    return len(step.kernels) > 1 and not (step.abreast or step.in_turn) and merge_key(step.kernel) is not None
 
 
 def moves(step: KernelStep, views: Mapping[str, kernel_commands.View]) -> bool:

@@ -46,6 +46,7 @@ class Launch:
     order: tuple[int, ...] | None = None  # the numbers of the kernel's arrays whose slots it gets; None: all of them
     text: ShaderText | None = field(default=None, compare=False)  # of a shader that may be a part of another
     has_rest: bool = True  # whether some of its numbers may be in an array
+    invocations: int = 0  # of a routine whose numbers may be worked on some at a time
     in_table: bool = False  # whether it gets its numbers from a table, as others do that share its shader
     copies: Copies | None = None  # what may take its place, with numbers of the kernel's arrays as slots
     memory_bytes: int = 0  # of memory of its own, in a slot behind all others: its first words are zeros between runs
@@ -96,7 +97,8 @@ def open_body_of(kind: type[_BodyKind], kernel: Kernel, lifted: bool) -> tuple[_
             counter += 1
         body.line(f"uint64_t p{number} = {address};")
     for slot, number in enumerate(kernel.by_descriptor, counter):
-        body.line(f"int w{number} = int(table.address[{word(slot, body.uses)}]);")
+        behind = f" - behind{number}" if number in (kernel.in_parts or ()) else ""
+        body.line(f"int w{number} = int(table.address[{word(slot, body.uses)}]){behind};")
         (body.memory.read_descriptors if number < len(inputs) else body.memory.write_descriptors)[f"p{number}"] = number
     return body, outputs
 

@@ -36,6 +36,7 @@ class RoutineShader:
     target: str  # the address of the result
     local: int
     turns: int = 1  # how many numbers an invocation works on, one after the other
+    is_part: bool = False  # whether a shader calls it for some of the numbers at a time (emit/lines_in_turn.py)
 
     @property
     def operands(self) -> tuple[Node, ...]:
@@ -54,6 +55,11 @@ class RoutineShader:
     @contextmanager
     def open_turns(self, count: int, turns: int) -> Iterator[Index]:
         """The context in which a number is worked on, of which each invocation has so many; the number as an index."""
+        if self.is_part:
+            each = f"int i = first_of_part + int(gl_LocalInvocationID.x); i < end_of_part; i += {self.local}"
+            with self.body.block(f"for ({each})", frozenset(("i",))):
+                yield variable("i", count)
+            return
         self.turns = turns
         with open_turns(self.body, count, self.local, turns):
             yield variable("i", count)
@@ -89,14 +95,16 @@ class RoutineShader:
         lines, local = self.body.scopes[0].lines, (self.local, 1)
         groups = -(-invocations // (self.local * self.turns))
         text = ShaderText(self.body.uses, lines, local, subgroup_size=lanes, shuffles=subgroup)
-        return Launch(assemble(text), tuple(self.body.parameters.words), grid(groups), text=text)
+        words = tuple(self.body.parameters.words)
+        return Launch(assemble(text), words, grid(groups), text=text, invocations=invocations)
 
 
 def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int | None = None) -> RoutineShader:
     """The routine of a kernel of one node."""
     (node,) = kernel.graph.outputs
     body, outputs = open_body(kernel, lifted)
-    return RoutineShader(node, body, outputs[node], local or local_invocations(profile))
+    is_part = kernel.in_parts is not None
+    return RoutineShader(node, body, outputs[node], local or local_invocations(profile), is_part=is_part)
 
 
 def before(first: str, second: str, dtype: DType, uses: Uses) -> str:

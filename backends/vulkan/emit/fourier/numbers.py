@@ -4,7 +4,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.bounds import inside
-from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
+from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, linear, unflatten
@@ -17,9 +17,17 @@ def beneath_reshapes(value: Node) -> Node:
     return value
 
 
+def _beneath_factor(value: Node) -> tuple[Node, float]:
+    """The value whose elements are the same in the same order, or are multiplied by a number, which is given too."""
+    inner = beneath_reshapes(value)
+    if inner.op == "multiply" and inner.operands[1].op == "constant":
+        return beneath_reshapes(inner.operands[0]), inner.operands[1].attrs["value"]
+    return inner, 1.0
+
+
 def read_number(routine: RoutineShader, operand: Node, position: Index) -> Number:
-    """The number at a position: one texel through a descriptor, or else part by part."""
-    body, stored = routine.body, beneath_reshapes(operand)
+    """The number at a position: one texel through a descriptor, which may be scaled, or else part by part."""
+    body, (stored, factor) = routine.body, _beneath_factor(operand)
     slot = body.memory.read_descriptors.get(body.addresses.get(stored, ""))
     if slot is None:
         sides = (unflatten(linear([(position, 2)], side), operand.shape) for side in (0, 1))
@@ -31,7 +39,8 @@ def read_number(routine: RoutineShader, operand: Node, position: Index) -> Numbe
     else:
         texel = f"texelFetch({body.uses.descriptor('couples', slot)}, 2 * w{slot} + {at})"
         kind, text = "vec2", f"uintBitsToFloat({texel}.xy)"
-    name = body.declare(body.scopes[-1], kind, text)
+    scaled = text if factor == 1 else f"{text} * {literal(factor, operand.dtype)}"
+    name = body.declare(body.scopes[-1], kind, scaled)
     return Number(f"{name}.x", f"{name}.y")
 
 

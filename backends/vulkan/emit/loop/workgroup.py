@@ -146,7 +146,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
             reads=len(kernel.graph.inputs),
             is_copy=_is_copy(kernel),
             increment=_increment_of(kernel),
-            barrier=step.barrier and number == 0,
+            barrier=step.in_turn if number else step.barrier,
             iterations=prod(launch.groups) * (1 + ITERATIONS[kernel.kind](kernel)),
             work=work,
         )

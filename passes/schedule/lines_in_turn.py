@@ -1,0 +1,72 @@
+"""Puts the steps of Fourier transforms that follow each other into one dispatch, which takes a few lines at a time.
+
+A step reads lines that are whole in the array that the step before it has written, and nothing else. So the steps may
+be computed one after the other for a few lines, and then for the next ones, where a device gains by it: what is between
+them stays in a processor's cache.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lavax.ir.graph import INPUT, Node
+from lavax.passes.fuse.extract import Piece
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.target.target import Target
+
+Group = tuple[Piece, ...]
+
+
+def lines_of(kernel: Kernel) -> int:
+    """How many lines, one after the other in its operand and its result, a kernel of a Fourier step transforms; 0 for
+    another kernel."""
+    node = kernel.graph.outputs[0]
+    is_step = kernel.kind == "routine" and node.op.startswith("fourier_")
+    return node.operands[0].shape[0] if is_step else 0
+
+
+def group_in_turn(groups: Sequence[Group], outputs: Sequence[Node], target: Target) -> list[Group]:
+    """The groups, with single pieces joined to the one whose result they alone read, where the target gains by it."""
+    reader: dict[Node, Piece | None] = dict.fromkeys(outputs)  # the only one; None if there are others
+    for piece in (piece for group in groups for piece in group):
+        reader.update((node, None if node in reader else piece) for node in piece.reads)
+    joined: dict[Piece, Group] = {}
+    taken: set[Piece] = set()
+    for group in groups:
+        if len(group) == 1 and group[0] not in taken and lines_of(group[0].kernel):
+            chain = _chain(group[0], reader)
+            kernels = [piece.kernel for piece in chain]
+            if len(chain) > 1 and target.dispatches.in_turn(kernels):
+                joined[group[0]] = chain
+                taken.update(chain)
+    apart = (group for group in groups if group[0] not in taken or group[0] in joined)
+    return [joined.get(group[0], group) for group in apart]
+
+
+def in_turn_phases(groups: Sequence[Group], phases: Mapping[Piece, int]) -> dict[Piece, int]:
+    """The phases of pieces: those of one dispatch have the first one's, because all their arrays are in use at once."""
+    return {piece: phases[group[0]] for group in groups for piece in group}
+
+
+def is_in_turn(group: Group) -> bool:
+    """Whether each piece of a dispatch reads what the one before it writes."""
+    return len(group) > 1 and group[1].reads == group[0].writes
+
+
+def _chain(piece: Piece, reader: Mapping[Node, Piece | None]) -> Group:
+    """The piece and those that follow it, line by line."""
+    chain = [piece]
+    while len(chain[-1].writes) == 1:
+        after = reader.get(chain[-1].writes[0])
+        if after is None or not _follows(after, chain[-1]):
+            break
+        chain.append(after)
+    return tuple(chain)
+
+
+def _follows(after: Piece, before: Piece) -> bool:
+    if after.reads != before.writes or lines_of(after.kernel) != lines_of(before.kernel):
+        return False
+    (operand,) = after.kernel.graph.outputs[0].operands
+    while operand.op == "reshape":
+        (operand,) = operand.operands
+    return operand.op == INPUT

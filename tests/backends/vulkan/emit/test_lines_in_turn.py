@@ -1,0 +1,86 @@
+"""Steps of Fourier transforms for some lines at a time, on the device: values, derivatives, and lines left over."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit import lines_in_turn
+from lavax.backends.vulkan.emit.lines_in_turn import LinesInTurn
+from lavax.base import config
+
+RANDOM = np.random.default_rng(9)
+FORMS = [
+    *(("fft", lines, length) for lines, length in ((9, 4096), (37, 2187), (67, 1001), (8, 15625), (200, 144 * 9))),
+    *((name, lines, length) for name in ("rfft", "irfft") for lines, length in ((11, 8192), (19, 3125), (300, 243))),
+]
+
+
+@pytest.fixture(params=[LinesInTurn(), LinesInTurn(nbytes=1 << 16, parts=2, groups=2)])
+def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also few workgroups, which have several parts each, of which the last one is shorter."""
+    monkeypatch.setattr(lines_in_turn, "LINES_IN_TURN", request.param)
+    lx.clear_caches()
+    yield
+    lx.clear_caches()
+
+
+def _operand(name: str, lines: int, length: int) -> np.ndarray:
+    if name == "rfft":
+        return RANDOM.normal(size=(lines, length))
+    z = RANDOM.normal(size=(2, lines, length // 2 + 1 if name == "irfft" else length))
+    if name == "irfft":
+        z[1, :, [0, -1]] *= length % 2 == 1
+        z[1, :, 0] = 0
+    return z[0] + 1j * z[1]
+
+
+@pytest.mark.usefixtures("limits")
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(("name", "lines", "length"), FORMS)
+def test_values(name: str, lines: int, length: int, wide: bool) -> None:
+    options = {"n": length} if name == "irfft" else {}
+    x = _operand(name, lines, length)
+    expected = getattr(np.fft, name)(x, **options)
+    with config.enable_x64(wide):
+        narrow = x if wide else x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)
+        transform = lx.compile(lambda x: getattr(lnp.fft, name)(x, **options))
+        assert "line by line" in transform.lower(narrow).as_text("kernels")
+        found = np.asarray(transform(narrow))
+    limit = 2.0 ** (-53 if wide else -24) * np.log2(length)
+    assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
+
+
+@pytest.mark.usefixtures("limits")
+def test_gradients_in_the_middle() -> None:
+    """Of 3·Σ v·|F(2x)|²: 12·Re(F*(v·F(2x))), and of the spectra's parts in turn."""
+    x, v = RANDOM.normal(size=(9, 4096)), RANDOM.normal(size=(9, 4096))
+    gradient = lx.compile(lx.grad(lambda x: 3 * lnp.sum(lnp.abs(lnp.fft.fft(2 * x)) ** 2 * v.astype(np.float32))))
+    assert gradient.lower(x.astype(np.float32)).as_text("kernels").count("line by line") == 2
+    found = np.asarray(gradient(x.astype(np.float32)))
+    expected = 12 * np.fft.ifft(v * np.fft.fft(2 * x), norm="forward").real
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
+@pytest.mark.usefixtures("limits")
+def test_turns_of_a_loop() -> None:
+    """Lines that move with a loop's turns, and lines that are carried."""
+    z = (RANDOM.normal(size=(3, 9, 4096)) + 1j * RANDOM.normal(size=(3, 9, 4096))).astype(np.complex64)
+
+    @lx.compile
+    def looped(z: lx.Array) -> tuple[lx.Array, lx.Array]:
+        return lx.scan(lambda held, x: (lnp.fft.ifft(held) + x, lnp.fft.fft(x)), z[0], z)
+
+    last, stacked = map(np.asarray, looped(z))
+    held = z[0].astype(np.complex128)
+    for x in z:
+        held = np.fft.ifft(held) + x
+    np.testing.assert_allclose(last, held, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(stacked, np.fft.fft(z.astype(np.complex128)), rtol=0, atol=1e-3)
+
+
+def test_lines_outside_compile() -> None:
+    z = (RANDOM.normal(size=(40, 4096)) + 1j * RANDOM.normal(size=(40, 4096))).astype(np.complex64)
+    expected = np.fft.fft(z.astype(np.complex128))
+    assert np.linalg.norm(np.asarray(lnp.fft.fft(z)) - expected) <= 12 * 2**-24 * np.linalg.norm(expected)

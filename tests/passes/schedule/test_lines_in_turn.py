@@ -1,0 +1,73 @@
+"""Steps of Fourier transforms that share a dispatch, some lines at a time: which do, their memory, and their text."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.lines_in_turn import LINES_IN_TURN, lines_at_a_time
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.target import target_of
+from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.program import KernelProgram
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
+from tests.passes.program_checks import check_program
+
+
+def _program(
+    function: Callable[..., Any], *shape: int, dtype: str = "complex64", profile: DeviceProfile = CPU_DRIVER
+) -> KernelProgram:
+    target = target_of(profile, 1 << 34, 1 << 32)
+    graph = lx.trace(function)(lx.ShapeDtype(shape, dtype))
+    program = schedule(prepare(graph, target), target=target)
+    check_program(program)
+    return program
+
+
+def _steps(program: KernelProgram) -> list[KernelStep]:
+    return [step for step in program.steps if isinstance(step, KernelStep)]
+
+
+@pytest.mark.parametrize(("length", "count"), [(4096, 2), (15625, 3), (32768, 3)])
+def test_steps_of_many_lines_share_a_dispatch(length: int, count: int) -> None:
+    (step,) = _steps(_program(lnp.fft.fft, 40, length))
+    assert step.in_turn and not step.abreast and len(step.kernels) == count
+    assert all(read == written for read, written in zip(step.reads[1:], step.writes, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "dtype", "kernels"),
+    [
+        (lnp.fft.rfft, (40, 8192), "float32", 2),
+        (lnp.fft.irfft, (40, 4097), "complex64", 2),
+        (lnp.fft.rfft, (40, 3125), "float32", 2),
+        (lnp.fft.irfft, (40, 1563), "complex64", 2),
+        (lambda x: lnp.fft.ifft(3 * lnp.fft.fft(x)), (40, 4096), "complex64", 2),
+    ],
+)
+def test_every_kind_of_lines(function: Callable[..., Any], shape: tuple[int, ...], dtype: str, kernels: int) -> None:
+    steps = _steps(_program(function, *shape, dtype=dtype))
+    assert all(step.in_turn and len(step.kernels) == kernels for step in steps)
+
+
+def test_each_step_has_a_dispatch_elsewhere() -> None:
+    few = LINES_IN_TURN.parts - 1
+    for profile, lines in ((GENERIC_GPU, 64), (CPU_DRIVER, few)):
+        assert not any(step.in_turn for step in _steps(_program(lnp.fft.fft, lines, 8192, profile=profile)))
+    across = _program(lambda x: lnp.fft.fft(x, axis=0), 4096, 64)  # one line of 64 columns
+    assert not any(step.in_turn for step in _steps(across))
+
+
+def test_lines_at_a_time_fill_part_of_a_cache() -> None:
+    for length, lines in ((512 * 3, 2), (4096, 1), (32768, 1)):
+        (step,) = _steps(_program(lnp.fft.fft, 64, length))
+        assert lines_at_a_time(step.kernels, CPU_DRIVER) == lines
+
+
+def test_what_they_do_is_printed() -> None:
+    text = str(_program(lnp.fft.fft, 16, 4096))
+    assert text.count("fourier_step") == 2 and "then, line by line, kind=routine" in text and "barrier" not in text
