@@ -72,6 +72,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
             mirrored_steps=lambda points, inverse: mirrored_steps_of(points, inverse, profile),
             few_steps=lambda points, numbers: few_steps_of(points, numbers, profile),
             odd_steps=lambda points: odd_steps_of(points, profile),
+            cosines=profile.kind == "cpu",
             largest_prime=largest_prime(profile),
         ),
         fusion=_fusion(profile),

@@ -54,14 +54,14 @@ def _transform(node: Node, operands: Sequence[Value], transforms: Transforms) ->
     """The parts of `fft`."""
     (z,) = operands
     assert isinstance(z, Parts)
-    return _along(z, node.attrs["axis"], node.attrs["reverse"], _largest_prime(z.real.node, transforms))
+    return _along(z, node.attrs["axis"], node.attrs["reverse"], largest_prime(z.real.node, transforms))
 
 
 def _of_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> Parts:
     """The parts of `rfft`."""
     (x,) = operands
     assert isinstance(x, Node)
-    largest = _largest_prime(x, transforms)
+    largest = largest_prime(x, transforms)
     *batch, length = x.shape
     last, half = len(batch), length // 2
     if _is_odd_line(length, largest, transforms):
@@ -71,7 +71,7 @@ def _of_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> P
         whole = _along(parts(x, zeros(x.type)), last, False, largest)
         return parts(*(slice_along(part, last, 0, half + 1) for part in whole.nodes))
     pairs = reshape(x, (*batch, half, 2))
-    if not _has_steps(half, largest):
+    if not has_steps(half, largest):
         return taken_apart(_along(separated(pairs), last, False, largest))
     type = x.type.with_shape((*batch, half + 1, 2))
     return separated(build("fourier_spectrum", reshape(pairs, (prod(batch), half, 1, 2)), type=type))
@@ -81,7 +81,7 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
     """`irfft`."""
     (s,) = operands
     assert isinstance(s, Parts)
-    largest = _largest_prime(node, transforms)
+    largest = largest_prime(node, transforms)
     *batch, length = node.shape
     last, half = len(batch), length // 2
     if _is_odd_line(length, largest, transforms):
@@ -91,9 +91,10 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
         real, imaginary = (flip(slice_along(part, last, 1, half + 1), (last,)) for part in s.nodes)
         whole = parts(*(concatenate([*both], last) for both in zip(s.nodes, (real, negate(imaginary)), strict=True)))
         return _along(whole, last, True, largest).real.node
-    if not _has_steps(half, largest):
+    if not has_steps(half, largest):
         return reshape(interleaved(_along(joined(s), last, True, largest)), node.shape)
-    spectrum = reshape(_whole(s), (prod(batch), half + 1, 2))
+    joins = _whole if transforms.mirrored_steps(half, True) else interleaved
+    spectrum = reshape(joins(s), (prod(batch), half + 1, 2))
     return build("fourier_join", spectrum, type=node.type, rest=1)
 
 
@@ -124,7 +125,7 @@ def _is_everywhere(*values: Node) -> bool:
     return all(value.op == "constant" and value.attrs["value"] == values[0].attrs["value"] for value in values)
 
 
-def _largest_prime(x: Node, transforms: Transforms) -> int:
+def largest_prime(x: Node, transforms: Transforms) -> int:
     """The largest prime factor of lines that have kernels of their own."""
     return transforms.largest_prime if x.type.size >= _FEW_NUMBERS else min(_SMALL_PRIME, transforms.largest_prime)
 
@@ -132,7 +133,7 @@ def _largest_prime(x: Node, transforms: Transforms) -> int:
 def _along(z: Parts, axis: int, reverse: bool, largest: int) -> Parts:
     part = z.real.node
     length = part.shape[axis]
-    if _has_steps(length, largest):
+    if has_steps(length, largest):
         return separated(_by_steps(interleaved(z), axis, reverse))
     if _is_convolution(length, part, largest):
         return separated(_of_prime(interleaved(z), axis, reverse))
@@ -141,10 +142,10 @@ def _along(z: Parts, axis: int, reverse: bool, largest: int) -> Parts:
 
 def _is_odd_line(length: int, largest: int, transforms: Transforms) -> bool:
     """Whether real lines of that length have kernels of their own, being of an odd number of points."""
-    return length % 2 == 1 and _has_steps(length, largest) and len(transforms.odd_steps(length)) > 0
+    return length % 2 == 1 and has_steps(length, largest) and len(transforms.odd_steps(length)) > 0
 
 
-def _has_steps(length: int, largest: int) -> bool:
+def has_steps(length: int, largest: int) -> bool:
     """Whether lines of that many complex numbers have kernels of their own."""
     return max(prime_factors(length), default=1) <= largest
 
@@ -198,7 +199,7 @@ def _lines(x: Node, forward: bool, largest: int) -> Node:
     _, batch, length = x.shape
     if length == 1:
         return reshape(x, (2, 1, batch))
-    if _has_steps(length, largest):
+    if has_steps(length, largest):
         found = _by_steps(transpose(x, (1, 2, 0)), 1, not forward)
         return transpose(found, (2, 1, 0))
     steps, rest = widths(length)

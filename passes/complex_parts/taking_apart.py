@@ -13,6 +13,7 @@ from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node, with_op
 from lavax.ir.types import NUMBERS, TensorType, TupleType, tuple_of
 from lavax.passes.build.builder import build, located, set_location
 from lavax.passes.build.inline import inner_graphs
+from lavax.passes.complex_parts.cosine_lines import with_cosine_lines
 from lavax.passes.complex_parts.elementwise import RULES, Value
 from lavax.passes.complex_parts.fourier import TRANSFORMS
 from lavax.passes.complex_parts.parts import Parts, interleaved, parts, separated
@@ -26,6 +27,8 @@ def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
     """The graph with complex inputs and outputs interleaved and no complex values; itself if it has none."""
     if not holds_complex(graph):
         return graph
+    with located():
+        graph = with_cosine_lines(graph, transforms or Transforms())
     inputs = [_interleaved_input(node) for node in graph.inputs]
     with located():
         given = [

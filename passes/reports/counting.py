@@ -156,10 +156,11 @@ def _of_irfft(node: Node) -> int:
 
 
 def _of_real_line(node: Node) -> int:
-    """Per number: the transform, and as much for what even and odd places have as for a product with a root."""
+    """Per number: the transform, and as much for what even and odd places have as for a product with a root, as are the
+    two with tables."""
     _, points, *_ = node.operands[0].shape
-    points = points if node.op == "fourier_spectrum" else (points - 1) // node.attrs["rest"]
-    return node.type.size * (5 * _halvings(points) + 12) // 2
+    points = (points - 1) // node.attrs["rest"] if node.op == "fourier_join" else points
+    return node.type.size * (5 * _halvings(points) + 12 + 6 * (node.op == "fourier_cosines")) // 2
 
 
 def _of_fourier_step(node: Node) -> int:
@@ -229,6 +230,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "irfft": _of_irfft,
     "fourier_step": _of_fourier_step,
     **dict.fromkeys(("fourier_from_half", "fourier_from_reals", "fourier_to_half", "fourier_to_reals"), _of_odd_line),
+    "fourier_cosines": _of_real_line,
     "fourier_spectrum": _of_real_line,
     "fourier_join": _of_real_line,
     "fold_runs": _of_operand,

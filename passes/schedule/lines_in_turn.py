@@ -49,7 +49,7 @@ def in_turn_phases(groups: Sequence[Group], phases: Mapping[Piece, int]) -> dict
 
 def is_in_turn(group: Group) -> bool:
     """Whether each piece of a dispatch reads what the one before it writes."""
-    return len(group) > 1 and group[1].reads == group[0].writes
+    return len(group) > 1 and group[0].writes[0] in group[1].reads
 
 
 def _chain(piece: Piece, reader: Mapping[Node, Piece | None]) -> Group:
@@ -64,9 +64,18 @@ def _chain(piece: Piece, reader: Mapping[Node, Piece | None]) -> Group:
 
 
 def _follows(after: Piece, before: Piece) -> bool:
-    if after.reads != before.writes or lines_of(after.kernel) != lines_of(before.kernel):
+    """Whether all of the piece's lines are what the one before has written, and all else that it reads is there."""
+    if lines_of(after.kernel) != lines_of(before.kernel) or len(before.writes) > 1:
         return False
-    (operand,) = after.kernel.graph.outputs[0].operands
+    operand = operand_of(after.kernel)
+    others = [read for number, read in enumerate(after.reads) if number != operand]
+    is_there = all(read.op == INPUT for read in others)
+    return operand is not None and after.reads[operand] is before.writes[0] and is_there
+
+
+def operand_of(kernel: Kernel) -> int | None:
+    """The number of the input that is a step's lines, if nothing is computed of it."""
+    operand = kernel.graph.outputs[0].operands[0]
     while operand.op == "reshape":
         (operand,) = operand.operands
-    return operand.op == INPUT
+    return kernel.graph.inputs.index(operand) if operand.op == INPUT else None

@@ -177,6 +177,8 @@ class Transforms:
     # Of a transform of so many points, if all lines together have so few numbers that short code matters more than how
     # many steps there are; none if not.
     few_steps: Callable[[int, int], Sequence[int]] = _no_few_steps
+    # Whether the last step of a transform of pairs of real numbers may turn its numbers by tables, and leave real ones.
+    cosines: bool = False
     # The largest prime number of points of a step; of few numbers it is at most 31.
     largest_prime: int = 31
 

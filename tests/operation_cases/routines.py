@@ -191,6 +191,15 @@ def _spectra() -> Iterator[Case]:
         yield case_of("fourier_spectrum", f"{dtype}-{points}-{behind}", [values], {}, result)
 
 
+def _cosines() -> Iterator[Case]:
+    for (lines, points, behind), dtype, reverse in product(_REAL_LINES, (float32, float64), (False, True)):
+        random, half = generator(f"cosines{points}{behind}"), points * behind
+        values = sample(random, TensorType((lines, points, behind, 2), dtype))
+        tables = [sample(random, TensorType((half + 1,), dtype)) for _ in range(2)]
+        label, result = f"{dtype}-{points}-{behind}-{reverse}", TensorType((lines, 2 * half), dtype)
+        yield case_of("fourier_cosines", label, [values, *tables], dict(reverse=reverse), result)
+
+
 def _joins() -> Iterator[Case]:
     for (lines, points, rest), dtype in product(_REAL_LINES, (float32, float64)):
         values = sample(generator(f"join{points}{rest}"), TensorType((lines, points * rest + 1, 2), dtype))
@@ -262,6 +271,7 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "sort_runs": _sort_runs,
     "unsort": _unsort,
     "depthwise_conv": _depthwise,
+    "fourier_cosines": _cosines,
     "fourier_from_half": _from_half,
     "fourier_from_reals": _from_reals,
     "fourier_join": _joins,

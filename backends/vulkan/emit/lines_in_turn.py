@@ -23,7 +23,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.kernel import Kernel
-from lavax.passes.schedule.lines_in_turn import lines_of
+from lavax.passes.schedule.lines_in_turn import lines_of, operand_of
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,9 @@ def in_parts(kernels: Sequence[Kernel]) -> list[Kernel]:
     """The kernels as parts of one dispatch: what is between two of them is there for the lines at hand only."""
     found = []
     for number, kernel in enumerate(kernels):
-        operand, result = [0][: number > 0], [_result(kernel)][: number + 1 < len(kernels)]
-        found.append(replace(kernel, in_parts=frozenset((*operand, *result))))
+        between = [operand_of(kernel)] if number else []
+        between += [_result(kernel)] if number + 1 < len(kernels) else []
+        found.append(replace(kernel, in_parts=frozenset(array for array in between if array is not None)))
     return found
 
 

@@ -81,6 +81,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "count_digits": RoutineEmitter(emit_count_digits),
     "depthwise_conv": RoutineEmitter(emit_depthwise),
     "eigh": RoutineEmitter(emit_eigh),
+    "fourier_cosines": RoutineEmitter(emit_spectrum),
     "fourier_from_half": RoutineEmitter(emit_from_half),
     "fourier_from_reals": RoutineEmitter(emit_from_reals),
     "fourier_join": RoutineEmitter(emit_join),

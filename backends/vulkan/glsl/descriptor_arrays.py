@@ -16,8 +16,8 @@ _LEAST_ELEMENTS = 1 << 12
 _LEAST_IN_REGISTERS = 1 << 7
 # Routines that do not read their results.
 _ONLY_WRITING = frozenset(
-    ("fourier_from_half", "fourier_from_reals", "fourier_join", "fourier_spectrum", "fourier_step", "fourier_to_half")
-    + ("fourier_to_reals",)
+    ("fourier_cosines", "fourier_from_half", "fourier_from_reals", "fourier_join", "fourier_spectrum", "fourier_step")
+    + ("fourier_to_half", "fourier_to_reals")
 )
 # Routines of which only the copy that comes before them reads the array; what they do to its copy they do by address.
 _AFTER_COPIES = frozenset(("join_places", "join_rows"))

@@ -45,6 +45,18 @@ def _infer_spectrum(operands: Sequence[TensorType], attrs: Attributes, declared:
     return of_size("fourier_spectrum", declared, x, 2 * lines * (points * behind + 1))
 
 
+def _infer_cosines(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    x, cosines, sines = operands
+    check_dtype("fourier_cosines", x)
+    if x.rank != 4 or x.shape[-1] != 2:
+        raise ShapeError(f"fourier_cosines: {x} is no [lines,points,behind,2]")
+    lines, points, behind, _ = x.shape
+    table = x.with_shape((points * behind + 1,))
+    if (cosines, sines) != (table, table):
+        raise ShapeError(f"fourier_cosines: the tables of {x} are two {table}, not {cosines} and {sines}")
+    return of_size("fourier_cosines", declared, x, 2 * lines * points * behind)
+
+
 def _infer_join(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     (x,) = operands
     check_dtype("fourier_join", x)
@@ -79,6 +91,21 @@ def _evaluate_spectrum(
     return np.stack([found.real, found.imag], -1).astype(dtype).reshape(type.shape)
 
 
+def _evaluate_cosines(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    lines, points, behind, _ = arrays[0].shape
+    half = points * behind
+    form = TensorType((lines, half + 1, 2), type.dtype)
+    spectrum = _evaluate_spectrum(arrays[:1], attrs, form, np.dtype(np.float64))
+    real, imaginary = spectrum[..., 0], spectrum[..., 1]
+    ahead = 2 * (real * arrays[1] + imaginary * arrays[2])
+    back = 2 * (real * arrays[2] - imaginary * arrays[1])
+    found = np.concatenate([ahead, back[:, 1:half][:, ::-1]], 1)
+    found = found[:, ::-1] if attrs["reverse"] else found
+    return np.asarray(found.astype(dtype).reshape(type.shape))
+
+
 def _evaluate_join(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
     s = arrays[0][..., 0] + 1j * arrays[0][..., 1]
     s[:, [0, -1]] = s[:, [0, -1]].real
@@ -93,6 +120,10 @@ def _evaluate_join(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
 # [b, n·c + 1, 2]. Transforms along n, whose results z[k] hold the spectra of even and odd places, taken apart:
 # (z[k] + z̄[h−k])/2 − i/2·exp(−πi·k/h)·(z[k] − z̄[h−k]) for h = n·c, with k and h − k modulo h.
 define(Operation("fourier_spectrum", "lowered", _infer_spectrum, _evaluate_spectrum, typed=True))
+# The same of a line of 2h real numbers, whose spectrum a + bi tables c and s of frequencies make real: [b, n, c, 2],
+# [h + 1], [h + 1] -> [b, 2h]: 2(a[k]·c[k] + b[k]·s[k]) at the place k, and 2(a[k]·s[k] − b[k]·c[k]) at 2h − k for k
+# from 1 to h − 1; with `reverse` all in the opposite order.
+define(Operation("fourier_cosines", "lowered", _infer_cosines, _evaluate_cosines, ("reverse",), typed=True))
 # The first step of the inverse: [b, n·m + 1, 2] -> [b, m, n, 2] for m = `rest`, as `fourier_step` in reverse does
 # of s[k] + s̄[h−k] + i·exp(πi·k/h)·(s[k] − s̄[h−k]) for h = n·m. The imaginary parts of s[0] and s[h] are ignored.
 define(Operation("fourier_join", "lowered", _infer_join, _evaluate_join, ("rest",), typed=True))

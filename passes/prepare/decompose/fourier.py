@@ -60,6 +60,17 @@ def _spectrum(node: Node, target: Target) -> Node:
     return build("fourier_spectrum", ahead, type=node.type)
 
 
+def _cosines(node: Node, target: Target) -> Node:
+    x, *tables = node.operands
+    lines, points, behind, _ = x.shape
+    if behind > 1:
+        return node
+    *widths, last = _mirrored_widths(lines, points, False, target)
+    ahead = _in_steps(reshape(x, (lines, points, 1, 1, 2)), widths, False)
+    form = reshape(ahead, (lines, last, points // last, 2))
+    return build("fourier_cosines", form, *tables, type=node.type, reverse=node.attrs["reverse"])
+
+
 def _join(node: Node, target: Target) -> Node:
     (x,) = node.operands
     lines, points = x.shape[0], x.shape[1] - 1
@@ -115,6 +126,7 @@ def _held(columns: int) -> int:
 
 RULES: dict[str, Callable[[Node, Target], Node]] = {
     "fourier_step": _steps,
+    "fourier_cosines": _cosines,
     "fourier_spectrum": _spectrum,
     "fourier_join": _join,
     "fourier_from_reals": _from_reals,

@@ -145,6 +145,18 @@ def fourier_spectrum(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], typ
     return (total.real, total.imag)[side]
 
 
+def fourier_cosines(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """What tables make of the number of a frequency, or of the one that is mirrored in the middle of the line."""
+    x, cosines, sines = arrays
+    line, at = place
+    length = type.shape[-1]
+    at = length - 1 - at if attrs["reverse"] else at
+    frequency = min(at, length - at)
+    real, imaginary = (fourier_spectrum([x], {}, type, (line, frequency, side)) for side in (0, 1))
+    cosine, sine = cosines[frequency], sines[frequency]
+    return 2 * (real * cosine + imaginary * sine if at == frequency else real * sine - imaginary * cosine)
+
+
 def fourier_join(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """A step in reverse, of the pairs that a half of a spectrum gives."""
     s = arrays[0]

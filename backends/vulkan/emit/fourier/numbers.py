@@ -54,6 +54,12 @@ def read_neighbours(routine: RoutineShader, operand: Node, position: Index) -> s
     return body.declare(body.scopes[-1], kind, widened(value, VECTOR, operand.dtype))  # all are one element
 
 
+def write_real(routine: RoutineShader, position: Index, text: str) -> None:
+    """Writes a real number, of which a position counts each."""
+    at = unflatten(position, routine.node.shape)
+    routine.body.store(routine.node, at, GlslValue(text, 1), routine.target)
+
+
 def write_number(routine: RoutineShader, position: Index, number: Number) -> None:
     """Writes both parts at once through a descriptor, or else one by one."""
     body, parts = routine.body, (number.real, number.imaginary)

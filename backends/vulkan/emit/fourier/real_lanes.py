@@ -10,13 +10,14 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.emit.fourier.choose import has_pairs
 from lavax.backends.vulkan.emit.fourier.lanes import Lanes, Runs, parts_of_line, transformed_numbers
-from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_number
+from lavax.backends.vulkan.emit.fourier.numbers import read_number
 from lavax.backends.vulkan.emit.fourier.roots import unit_root
+from lavax.backends.vulkan.emit.fourier.spectra import write_frequency
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.passes.kernels.index import Index, linear, quotient
+from lavax.passes.kernels.index import Index, constant, linear, quotient
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.numerics.unit_roots import unit_root as host_root
 
@@ -41,11 +42,13 @@ def _write_spectrum(lanes: Lanes, line: Index, half: int, in_pairs: bool) -> Non
     roots = [of_lane if k == 0 else single.times(of_lane, single.constant(host_root(-k, 2 * half))) for k in range(own)]
     for k, mirrored in enumerate(_mirrored(lanes, parts)):
         for side in range(len(mirrored)):
-            position = linear([(line, half + 1), (lanes.frequency, own)], side * own * count + k)
-            write_number(routine, position, _spectrum(lanes, parts[k][side], mirrored[side], roots[k], side))
+            frequency = linear([(lanes.frequency, own)], side * own * count + k)
+            found = _spectrum(lanes, parts[k][side], mirrored[side], roots[k], side)
+            write_frequency(routine, single, line, half, frequency, found)
     with lanes.body.block(f"if ({lanes.body.index(lanes.frequency)} == 0)"):
         real, imaginary = parts[0][0].real, parts[0][0].imaginary
-        write_number(routine, linear([(line, half + 1)], half), Number(f"{real} - {imaginary}", single.text(0.0)))
+        last = single.named(f"{real} - {imaginary}", single.text(0.0))
+        write_frequency(routine, single, line, half, constant(half), last)
 
 
 def emit_join_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, count: int) -> Launch:

@@ -11,6 +11,7 @@ from lavax.backends.vulkan.emit.fourier.choose import lanes_of
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.real_lanes import emit_join_by_lanes, emit_spectrum_by_lanes
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
+from lavax.backends.vulkan.emit.fourier.spectra import write_frequency
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
@@ -129,9 +130,10 @@ class _Step:
         turned = single.times(odd, self._root(k, -0.5j))
         first = single.plus(even, turned)
         second = single.named(f"{even.real} - {turned.real}", f"{turned.imaginary} - {even.imaginary}")
-        start = [(self.line, self.half + 1)]
-        write_number(self.routine, linear([*start, (self.column, 1)], k * self.columns), first)
-        write_number(self.routine, linear([*start, (self.column, -1)], self.half - k * self.columns), second)
+        frequency = linear([(self.column, 1)], k * self.columns)
+        write_frequency(self.routine, single, self.line, self.half, frequency, first)
+        mirrored_frequency = linear([(self.column, -1)], self.half - k * self.columns)
+        write_frequency(self.routine, single, self.line, self.half, mirrored_frequency, second)
 
     def joined(self, point: int) -> tuple[Number, Number]:
         """The pairs k and h − k that half a spectrum has, at that point of the column."""

@@ -1,0 +1,83 @@
+"""Cosine and sine transforms of type 2 in the last step of a transform of real lines: when they are, and values."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.fft
+
+import lavax as lx
+import lavax.numpy as lnp
+import lavax.scipy.fft as lsf
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.target import target_of
+from lavax.base import config
+from lavax.passes.prepare.pipeline import prepare
+
+RANDOM = np.random.default_rng(12)
+
+
+def _operations(function: Callable[..., Any], *shape: int, profile: DeviceProfile = CPU_DRIVER) -> list[str]:
+    graph = lx.compile(function).lower(lx.ShapeDtype(shape, "float32"))._parts.graph
+    nodes = prepare(graph, target_of(profile, 1 << 34, 1 << 32)).nodes
+    return [node.op for node in nodes if node.op.startswith("fourier")]
+
+
+def test_what_is_one_step_with_the_spectrum() -> None:
+    for transform in (lsf.dct, lsf.dst):
+        assert _operations(transform, 40, 1024) == ["fourier_cosines"]
+        assert _operations(transform, 3, 5, 8192) == ["fourier_step", "fourier_cosines"]
+        assert _operations(transform, 512) == ["fourier_cosines"]
+        assert _operations(lambda x, transform=transform: transform(x, axis=0), 96, 40) == ["fourier_cosines"]
+    assert _operations(lambda x: 3 * lsf.dct(2 * x, norm="ortho"), 40, 96) == ["fourier_cosines"]
+
+
+def test_what_is_not() -> None:
+    assert _operations(lsf.dct, 40, 1024, profile=GENERIC_GPU) == ["fourier_step"]
+    assert "fourier_cosines" not in _operations(lsf.dct, 40, 75)  # an odd number of points
+    assert "fourier_cosines" not in _operations(lsf.dct, 4, 2 * 131)  # a convolution
+    assert "fourier_cosines" not in _operations(lambda x: lsf.dct(x, type=3), 40, 96)
+
+
+def _reader_of_spectra(x: lx.Array) -> tuple[lx.Array, lx.Array]:
+    """A cosine transform by its definition, and the spectrum that it is made of."""
+    cosine, sine = (lnp.asarray(f(np.pi * np.arange(17) / 64).astype(np.float32)) for f in (np.cos, np.sin))
+    half = lnp.fft.rfft(lnp.concatenate([x[..., ::2], lnp.flip(x[..., 1::2], -1)], -1))
+    first, last = half.real * cosine + half.imag * sine, half.real * sine - half.imag * cosine
+    return lnp.concatenate([2 * first, lnp.flip((2 * last)[..., 1:16], -1)], -1), half
+
+
+def test_a_spectrum_that_is_read_elsewhere_is_written() -> None:
+    assert _operations(lambda x: _reader_of_spectra(x)[0], 40, 32) == ["fourier_cosines"]
+    assert _operations(_reader_of_spectra, 40, 32) == ["fourier_spectrum"]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", ["dct", "dst"])
+@pytest.mark.parametrize("lines", [1, 3, 21])
+@pytest.mark.parametrize("length", [6, 30, 64, 150, 256, 1000, 4096])
+def test_values(name: str, lines: int, length: int, wide: bool) -> None:
+    x = RANDOM.normal(size=(lines, length)).astype(np.float64 if wide else np.float32)
+    expected = getattr(scipy.fft, name)(x.astype(np.float64))
+    with config.enable_x64(wide):
+        transform = lx.compile(getattr(lsf, name))
+        assert "fourier_cosines" in transform.lower(x).as_text("kernels")
+        found = np.asarray(transform(x))
+    limit = 2.0 ** (-53 if wide else -24) * max(np.log2(length), 4)
+    assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("name", ["dct", "dst"])
+def test_gradients_and_batches_in_the_middle(name: str) -> None:
+    """Of 3·Σ v·F(2x)²: the transform is linear, and its matrix SciPy's."""
+    x, v = (RANDOM.normal(size=(5, 3, 48)).astype(np.float32) for _ in range(2))
+    transform, matrix = getattr(lsf, name), getattr(scipy.fft, name)(np.eye(48))
+
+    def loss(x: lx.Array, v: lx.Array) -> lx.Array:
+        return 3 * lnp.sum(transform(2 * x) ** 2 * v)
+
+    found = np.asarray(lx.compile(lx.vmap(lx.grad(loss)))(x, v))
+    expected = 24 * ((x.astype(np.float64) @ matrix) * v) @ matrix.T
+    np.testing.assert_allclose(found, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
