@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from operator import attrgetter
 
-from lavax.backends.vulkan.glsl.accesses import FROM_WORDS, NARROW_VECTORS, WORD_RUNS, element_types
+from lavax.backends.vulkan.glsl.accesses import FROM_WORDS, NARROW_VECTORS, WORD_BYTES, WORD_RUNS, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.given import ConstantTexts
@@ -445,6 +445,9 @@ class Body:
         joined = self._joined(node, position) if self.aligned_reads else None
         if joined is not None:
             return joined
+        swizzled = self._within_vector(node, position)
+        if swizzled is not None:
+            return self._as_read(swizzled, VECTOR, node.dtype)
         if lane_step(position) == 1 and node.dtype.bits not in self.memory.packed:
             return self._as_read(self.memory.unaligned_four(node.dtype, address, self.index(base)), VECTOR, node.dtype)
         if node.dtype.storage.itemsize < 4:  # GLSL builds no such vectors from scalars
@@ -468,6 +471,20 @@ class Body:
             else:
                 texts.append(self.memory.loaded(node.dtype, self.addresses[node], self.index(place)))
         return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(texts)})", VECTOR)
+
+    def _within_vector(self, node: Node, position: Index) -> str | None:
+        """Four elements, some of them twice, as components of one vector that a descriptor gives, as both parts of a
+        complex number need each part of its factors; None if they are not."""
+        address = self.addresses[node]
+        if address not in self.memory.read_descriptors or node in self.unaligned or node.type.size % VECTOR:
+            return None
+        places = [substitute(position, {_LANE: constant(number)}) for number in range(VECTOR)]
+        starts = {start.key: start for start in (add(place, -(place.constant % VECTOR)) for place in places)}
+        (start, *others) = starts.values()
+        if others or not is_multiple(start, VECTOR) or node.dtype.storage.itemsize < WORD_BYTES:
+            return None
+        vector = self.memory.four(node.dtype, address, self.index(quotient_exact(start, VECTOR)))
+        return f"{vector}.{''.join(COMPONENTS[place.constant % VECTOR] for place in places)}"
 
     def _aligned(self, node: Node, key: str) -> GlslValue:
         """An aligned vector, which is read now if it was not before."""
