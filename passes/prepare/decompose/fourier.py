@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Node
 from lavax.ir.types import TensorType
-from lavax.passes.build.builder import build, reshape
-from lavax.passes.complex_parts.parts import interleaved, separated
+from lavax.passes.build.builder import broadcast, build, concatenate, flip, reshape, slice_along
+from lavax.passes.complex_parts.parts import Real, interleaved, separated
 from lavax.passes.complex_parts.real_lines import joined, taken_apart
 from lavax.passes.target.target import Target
 
@@ -65,10 +65,25 @@ def _cosines(node: Node, target: Target) -> Node:
     lines, points, behind, _ = x.shape
     if behind > 1:
         return node
-    *widths, last = _mirrored_widths(lines, points, False, target)
+    steps = _mirrored_widths(lines, points, False, target)
+    if not steps:
+        whole = build("fourier_spectrum", x, type=x.type.with_shape((lines, points + 1, 2)))
+        return _cosines_of(_spectrum(whole, target), node)
+    *widths, last = steps
     ahead = _in_steps(reshape(x, (lines, points, 1, 1, 2)), widths, False)
     form = reshape(ahead, (lines, last, points // last, 2))
     return build("fourier_cosines", form, *tables, type=node.type, reverse=node.attrs["reverse"])
+
+
+def _cosines_of(spectra: Node, node: Node) -> Node:
+    """What the tables of `fourier_cosines` make of spectra [b, h + 1, 2]."""
+    lines, places, _ = spectra.shape
+    tables = (Real(broadcast(table, (lines, places), (1,))) for table in node.operands[1:])
+    (real, imaginary), (cosine, sine) = separated(spectra), tables
+    ahead, back = (real * cosine + imaginary * sine) * 2.0, (real * sine - imaginary * cosine) * 2.0
+    inner = [flip(slice_along(back.node, 1, 1, places - 1), (1,))] if places > 2 else []
+    found = concatenate([ahead.node, *inner], 1)
+    return reshape(flip(found, (1,)) if node.attrs["reverse"] else found, node.shape)
 
 
 def _join(node: Node, target: Target) -> Node:

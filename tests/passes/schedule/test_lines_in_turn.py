@@ -8,9 +8,11 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.fourier.choose import steps_of
 from lavax.backends.vulkan.emit.lines_in_turn import LINES_IN_TURN, lines_at_a_time
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.target import target_of
+from lavax.ir.types import float32
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
@@ -71,3 +73,10 @@ def test_lines_at_a_time_fill_part_of_a_cache() -> None:
 def test_what_they_do_is_printed() -> None:
     text = str(_program(lnp.fft.fft, 16, 4096))
     assert text.count("fourier_step") == 2 and "then, line by line, kind=routine" in text and "barrier" not in text
+
+
+def test_the_widest_of_three_steps_is_the_last() -> None:
+    rising = {3125: [5, 25, 25], 16807: [7, 49, 49], 2187: [81, 27], 1 << 18: [32, 32, 16, 16]}
+    found = {points: list(steps_of(points, False, float32, CPU_DRIVER)) for points in rising}
+    assert found == rising
+    assert list(steps_of(16807, True, float32, CPU_DRIVER)) == [49, 49, 7]

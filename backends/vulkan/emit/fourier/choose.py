@@ -31,6 +31,7 @@ class RegisterLimits:
     real_cpu: int = 127  # points of a step of a real line of odd length
     together: int = 32
     mirrored: int = 50  # of two columns of a real line, where steps of `together` would be more
+    rising: int = 1 << 16  # of lines that go through all steps in turn, of which the widest of three is the last one
     few: int = 2
     many: int = 4
 
@@ -69,7 +70,9 @@ def steps_of(points: int, across: bool, part: DType, profile: DeviceProfile) -> 
     """
     if profile.kind == "cpu":
         is_shared = not across and lanes_of(points, 1, 1, profile)
-        return (points,) if is_shared else _steps_in_registers(points, across, profile)
+        found = (points,) if is_shared else _steps_in_registers(points, across, profile)
+        rises = len(found) > 2 and not across and points <= REGISTER_LIMITS.rising
+        return sorted(found) if rises else found
     primes = prime_factors(points)
     if not across and points <= longest_line(profile, part, 1):
         return (points,)
