@@ -216,7 +216,7 @@ def _is_product(node: Node) -> bool:
 
 
 def _bases(value: Node, held: Set[Node], also: Node | None = None) -> frozenset[Node] | None:
-    """The arrays, held or `also`, from which a value is computed element by element; None if that takes too much."""
+    """The other arrays, held or `also`, from which a value is computed element by element; None if that costs much."""
     bases: set[Node] = set()
     computed: set[Node] = set()
     stack = [value]

@@ -44,8 +44,8 @@ def wide_values(
 ) -> dict[Node, dict[Piece, Recomputed]]:
     """The values that need not be written, and for each how the kernels compute it that would read it.
 
-    `written` has the position in time of each array that kernels write; `bases_of` finds those of a set of arrays from
-    which a value can be computed, if any.
+    `written` has the position in time of each array that kernels write; `bases_of` finds those of a set of arrays, but
+    the value itself, from which a value can be computed, if any.
     """
     readers: dict[Node, list[Piece]] = {}
     for piece in pieces:
@@ -55,7 +55,7 @@ def wide_values(
     needed: set[Node] = set()
     kept = set(written)
     for node in _candidates(pieces, written, readers):
-        bases = None if node in needed else bases_of(node, kept - {node})
+        bases = None if node in needed else bases_of(node, kept)
         if bases is None or not _pays(node, bases, readers[node], operations_per_byte):
             continue
         anchors = {piece: _anchor(node, bases, piece, written) for piece in readers[node]}

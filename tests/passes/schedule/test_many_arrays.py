@@ -12,8 +12,13 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER
+from lavax.ir.graph import Graph, input_node, make_node
+from lavax.ir.types import TensorType, float32
+from lavax.passes.fuse.extract import Piece
+from lavax.passes.kernels.kernel import Domain, Kernel
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
+from lavax.passes.schedule.wide_values import wide_values
 
 
 def _sorted(arrays: Sequence[Any]) -> list[Any]:
@@ -49,3 +54,20 @@ def test_time_grows_as_the_arrays_do(function: Callable[[Sequence[Any]], Any], t
     _seconds(function, 100, to_shaders)
     few, many = (min(_seconds(function, count, to_shaders) for _ in range(2)) for count in (500, 2000))
     assert many < 6.5 * few
+
+
+def test_wide_values_are_found_in_a_time_that_grows_as_they_do() -> None:
+    kernel = Kernel("map", Graph((), (), ()), Domain((), (), (), ()), {})
+
+    def seconds(count: int) -> float:
+        first = [input_node(f"x{number}", TensorType((1 << 14,), float32)) for number in range(count)]
+        wide = [make_node("negate", [node]) for node in first]
+        last = [make_node("sin", [node]) for node in wide]
+        pairs = (*zip(first, wide, strict=True), *zip(wide, last, strict=True))
+        pieces = [Piece("map", (read,), (node,), (node,), lambda: kernel) for read, node in pairs]
+        start = time.process_time()
+        assert wide_values(pieces, dict.fromkeys(wide, 0), lambda node, held: None, 2.0) == {}
+        return time.process_time() - start
+
+    seconds(100)
+    assert min(seconds(16000), seconds(16000)) < 8 * min(seconds(4000), seconds(4000))
