@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from lavax.backends.vulkan.emit.loop.stopping import is_stoppable, work_of_turn,
 from lavax.backends.vulkan.emit.loop.turns import Turns, While
 from lavax.backends.vulkan.emit.loop.workgroup import Sources, emit_workgroup_loop, most_turns, turns_of
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
+from lavax.backends.vulkan.emit.reduce.kernel import emit_row_in_loop
 from lavax.backends.vulkan.emit.table_names import (
     counts_of,
     groups_of,
@@ -23,6 +24,7 @@ from lavax.backends.vulkan.emit.table_names import (
     rest_of_loop,
 )
 from lavax.backends.vulkan.emit.written_first import compiles_ahead, how_early, written_first
+from lavax.backends.vulkan.glsl.descriptor_arrays import still_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import suited
@@ -50,6 +52,7 @@ _EMITTERS_IN_LOOPS = EMITTERS | {
     "contract": emit_contract_in_loop,
     "loop": emit_lane_loop_in_loop,
     "registers": emit_register_loop_in_loop,
+    "row": emit_row_in_loop,
 }
 _NONE: Launches = {}
 
@@ -168,7 +171,7 @@ class _Emission(Dispatches):
         return self._stopping(command, turns)
 
     def _turns_of(self, command: kernel_commands.Repeat | kernel_commands.Until) -> Turns | While | None:
-        return turns_of(command, self._sources()) if self._has_workgroup_loops() else None
+        return turns_of(command, self._sources(command)) if self._has_workgroup_loops() else None
 
     def _stopping(self, command: kernel_commands.Repeat | kernel_commands.Until, turns: Turns | While) -> list[Command]:
         """One workgroup's loop that is dispatched until it has not stopped, with the flag of a loop that ends by one.
@@ -195,8 +198,20 @@ class _Emission(Dispatches):
         # On GPUs one workgroup has not been measured beside a loop of dispatches.
         return self.profile.kind == "cpu" and not self.lifted
 
-    def _sources(self) -> Sources:
-        return Sources(self._within, self._work, self._place)
+    def _sources(self, loop: kernel_commands.Repeat | kernel_commands.Until) -> Sources:
+        written = frozenset(self._memory_of(name) for step in steps_of([loop]) for of in step.writes for name in of)
+
+        def launch(step: KernelStep, number: int) -> tuple[Launch, tuple[int, ...]]:
+            return self._within(step, number, written)
+
+        return Sources(launch, self._work, self._place)
+
+    def _memory_of(self, name: str) -> str:
+        """The array whose memory this one has: it is a part of it, or takes it over."""
+        view = self.program.views.get(name)
+        if view is not None:
+            return self._memory_of(view.buffer)
+        return self.program.donors.get(name, name)
 
     def _turns(self, command: kernel_commands.Repeat, turns: Turns) -> Callable[[int, bool], Dispatch]:
         """The dispatch of a number of turns, which may be the last ones."""
@@ -217,21 +232,35 @@ class _Emission(Dispatches):
         work: Work,
         is_last: bool = False,
     ) -> Dispatch:
-        slots, words = self._pushed(rest_of_loop(command, is_last), slots, words)
-        name = next(steps_of(command.commands)).name
-        return Dispatch(self._suited(shader), slots, words, (1, 1, 1), True, name, work=work)
+        pushed, words = self._pushed(rest_of_loop(command, is_last), slots, words)
+        name, seen = next(steps_of(command.commands)).name, slots if shader.bindings else None
+        return Dispatch(self._suited(shader), pushed, words, (1, 1, 1), True, name, seen=seen, work=work)
 
-    def _within(self, step: KernelStep, number: int) -> Launch:
-        """The launch of a step's kernel as part of a workgroup's loop, which reads by address."""
+    def _within(
+        self, step: KernelStep, number: int, written: Collection[str]
+    ) -> tuple[Launch, tuple[int, ...]]:
+        """The launch of a step's kernel as part of a workgroup's loop that writes to `written`, and the slots of
+        positions of arrays that it sees through descriptors. All others it accesses by address."""
         refuse_missing(step, self.profile)
         kernel, names = step.kernels[number], (*step.reads[number], *step.writes[number])
         places = [self._place(name) for name in names]
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
-        kernel = replace(kernel, moving=moving, packed=self.profile.packed, paired=self.profile.paired)
+        still = [at for at, name in enumerate(step.reads[number]) if self._memory_of(name) not in written]
+        by_descriptor = still_by_descriptor(
+            replace(kernel, moving=moving), self.profile.descriptor_range_bytes, still
+        )
+        kernel = replace(
+            kernel,
+            moving=moving,
+            packed=self.profile.packed,
+            paired=self.profile.paired,
+            by_descriptor=by_descriptor,
+        )
         launch = _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
         in_place = launch.before is not None and self._is_in_place(step, number)
-        return replace(launch, before=None) if in_place else launch
+        positions = tuple(self._position(places[array]) for array in by_descriptor)
+        return replace(launch, before=None) if in_place else launch, positions
 
     def _guarded(self, guard: Guard, commands: list[Command]) -> list[Command]:
         """The guard's own dispatch, and those under it, which read their numbers of workgroups from its table."""

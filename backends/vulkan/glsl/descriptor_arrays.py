@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lavax.backends.vulkan.glsl.accesses import WORD_BYTES
 from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS
 from lavax.ir.graph import Node
@@ -14,6 +16,9 @@ from lavax.passes.kernels.kernel import Kernel
 _LEAST_ELEMENTS = 1 << 12
 # The same for loops in registers: drivers take 4 ms to compile the loads of 64 elements by address, and 0.1 by texels.
 _LEAST_IN_REGISTERS = 1 << 7
+# The same for a kernel in a workgroup's loop, and the kinds of such kernels.
+_LEAST_IN_LOOPS = 1 << 8
+_IN_LOOPS = ("map", "row", "contract")
 # Routines that do not read their results.
 _ONLY_WRITING = frozenset(
     ("fourier_cosines", "fourier_from_half", "fourier_from_reals", "fourier_join", "fourier_spectrum", "fourier_step")
@@ -36,6 +41,15 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     found = tuple(number for number, node in enumerate(arrays) if _is_by_descriptor(node, kernel, range_bytes))
     counters = sum(map(len, kernel.moving.values()))
     return found if len(arrays) + counters + len(found) + SPARE_WORDS <= REST_WORD else ()
+
+
+def still_by_descriptor(kernel: Kernel, range_bytes: int, still: Collection[int]) -> tuple[int, ...]:
+    """The numbers of the inputs of a kernel in a workgroup's loop that are seen so: of those that no turn writes."""
+    if kernel.kind not in _IN_LOOPS:
+        return ()
+    arrays = kernel.graph.inputs
+    found = [number for number in sorted(still) if _is_by_descriptor(arrays[number], kernel, range_bytes)]
+    return tuple(number for number in found if arrays[number].type.size >= _LEAST_IN_LOOPS)
 
 
 def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:

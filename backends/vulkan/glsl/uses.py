@@ -7,6 +7,7 @@ in the text afterwards. Recording a name whose text is then dropped only adds an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from lavax.backends.vulkan.glsl.accesses import ACCESSES, reference_name
@@ -73,6 +74,12 @@ class Uses:
         """The attribute that asks the compiler not to unroll a loop, so that its code is short."""
         self.extension("unroll")
         return "[[dont_unroll]] "
+
+    def with_slots(self, slots: Sequence[int]) -> Uses:
+        """The same with descriptors of arrays in other slots, by their own."""
+        found = self.copy()
+        found.descriptors = {(form, slots[slot]) for form, slot in self.descriptors}
+        return found
 
     def include(self, other: Uses) -> None:
         """Adds what another part of the same shader uses."""

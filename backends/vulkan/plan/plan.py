@@ -30,6 +30,7 @@ BINDINGS = {
     "singles": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Singles{number} "
     "{{ uint data[]; }} singles{number};\n",
 }
+TEXEL_FORMS = ("vectors", "couples", "elements")  # those that are read
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,14 @@ class Member:
     barrier: bool
     iterations: int
     work: Work
+    positions: tuple[int, ...] = ()  # the slots of arrays' positions in descriptor ranges
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """The slots that the shader gets: those of arrays, then those of the counters that they move with."""
+        """The slots that the shader gets: those of arrays, then those of the counters that they move with, and of
+        positions in descriptor ranges."""
         counters = (counter for place in self.places for counter in place.counters)
-        return (*(place.slot for place in self.places), *counters)
+        return (*(place.slot for place in self.places), *counters, *self.positions)
 
     @property
     def read(self) -> tuple[Place, ...]:

@@ -61,10 +61,10 @@ WORKGROUP_LOOPS = WorkgroupLoops()
 
 @dataclass(frozen=True)
 class Sources:
-    """What is known of a program: the launch of one of a step's kernels, without descriptors; its work; and where an
-    array is."""
+    """What is known of a program: the launch of one of a step's kernels, which sees through descriptors at most what no
+    turn writes, with the slots of the positions of such arrays; its work; and where an array is."""
 
-    launch: Callable[[KernelStep, int], Launch]
+    launch: Callable[[KernelStep, int], tuple[Launch, tuple[int, ...]]]
     work: Callable[[KernelStep, int], Work]
     place: Callable[[str], Place]
 
@@ -139,7 +139,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
         work = sources.work(step, number)
         if kernel.kind not in ITERATIONS or work.operations + work.nbytes > WORKGROUP_LOOPS.work * _inside(kernel):
             return None
-        launch = sources.launch(step, number)
+        launch, positions = sources.launch(step, number)
         member = Member(
             launch,
             tuple(sources.place(name) for name in (*step.reads[number], *step.writes[number])),
@@ -149,6 +149,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
             barrier=step.in_turn if number else step.barrier,
             iterations=prod(launch.groups) * (1 + ITERATIONS[kernel.kind](kernel)),
             work=work,
+            positions=positions,
         )
         parts = _in_two(member) if launch.before is not None else [member]
         own_names = kernel.graph.outputs[0].op in WITH_OWN_NAMES

@@ -18,6 +18,7 @@ from lavax.backends.vulkan.emit.loop.turns import Branch, FirstRow, HandedOn, Me
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.backends.vulkan.glsl.shader import word
 from lavax.backends.vulkan.glsl.uses import Uses
+from lavax.backends.vulkan.plan.plan import TEXEL_FORMS
 from lavax.base.quick_dataclasses import dataclass
 
 _VECTOR_BYTES = 16
@@ -30,6 +31,7 @@ SLOTS_OF_STATE = 2
 WORDS_OF_STATE = 2  # of each part that has one: the number of the member to go on with, or 0, and the turn
 _WORD = re.compile(r"\bwords\[(\d+)\]")
 _ADDRESS = re.compile(r"table\.address\[words\[(\d+)\]\]")
+_DESCRIPTOR = re.compile(rf"\b({'|'.join(TEXEL_FORMS)})(\d+)\b")
 # The accesses that take an index in words, and how they are written with a first word.
 _INDEXED = (
     (r"\b((?:F32|I32|U32)\({array}\)\.data\[[^\[\]]* \+) low_bits\({array}\)\]", r"\1 {first}]"),
@@ -298,7 +300,7 @@ class TurnsWriter:
         text = member.launch.text
         assert text is not None, "only kernels whose shader has parts are members"
         name, groups = f"kernel{len(self._functions)}", prod(member.launch.groups)
-        self.uses.include(text.uses)
+        self.uses.include(text.uses.with_slots([self.slots[slot] for slot in member.slots]))
         lines = [self._moved(line, member) for line in text.main]
         for number, stand in enumerate(stands or [self._stand(place) for place in member.places]):
             if stand.words or stands:
@@ -340,6 +342,7 @@ class TurnsWriter:
         """A line of a kernel's shader as part of one: addresses are known, workgroups and numbers are others."""
         line, slots = line.replace(WORKGROUP, "(group_of_turn)"), member.slots
         line = _ADDRESS.sub(lambda found: f"address{self.slots[slots[int(found[1])]]}", line)
+        line = _DESCRIPTOR.sub(lambda found: f"{found[1]}{self.slots[slots[int(found[2])]]}", line)
         numbers = member.launch.words
         return _WORD.sub(lambda found: self._number_at(numbers[int(found[1]) - len(slots)]), line)
 

@@ -76,6 +76,7 @@ class ManyShortRows:
     statements: int = 160  # of a row's steps, written out
 
 
+ROWS_TOGETHER = (8, 4, 2)  # of a row group in a workgroup's loop
 SHARING_ON_CPU, FOUR_ROWS, STRIPS, SHORT_ROWS = SharingOnCpu(), FourRows(), RowStrips(), ManyShortRows()
 WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
 
@@ -87,6 +88,21 @@ def choose_on_cpu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> RowSc
     is_wide = schedule.row_width == VECTOR or is_read_once(kernel)
     ways = (_written_out, _in_strips, _in_turns) if is_wide else (_in_turns, _written_out)
     return _side_by_side(kernel, next(filter(None, (way(kernel, schedule) for way in ways)), schedule))
+
+
+def choose_in_loop(kernel: Kernel, profile: DeviceProfile) -> RowSchedule:
+    """The schedule of a kernel in a workgroup's loop: the workgroup is one subgroup, which starts once.
+
+    A vector that multiplies rows changes from turn to turn, so it is read by address; several rows share it.
+    """
+    schedule = choose_on_cpu(kernel, profile, lifted=False)
+    if not isinstance(schedule, NeighbourRows) or schedule.members > profile.subgroup_size:
+        return schedule
+    alone = replace(schedule, local=schedule.members)
+    if phases_of(kernel).values() and max(phases_of(kernel).values()) > 1:
+        return alone
+    together = next((rows for rows in ROWS_TOGETHER if kernel.domain.rows % rows == 0), 1)
+    return replace(alone, together=together)
 
 
 def candidates_on_cpu(kernel: Kernel, profile: DeviceProfile) -> list[RowSchedule]:

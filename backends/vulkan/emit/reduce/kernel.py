@@ -13,6 +13,7 @@ from typing import Any
 
 from lavax.backends.vulkan.emit.reduce.accumulators import Accumulators
 from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
+from lavax.backends.vulkan.emit.reduce.choose_cpu import choose_in_loop
 from lavax.backends.vulkan.emit.reduce.early_reads import early_reads, reads_of_elements, waits_for_none
 from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedGroup, InterleavedRows
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationGroup, InvocationRows
@@ -45,6 +46,11 @@ ROW_GROUPS: dict[type[RowSchedule], type[RowGroup[Any]]] = {
 def emit_row(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: RowSchedule | None = None) -> Launch:
     """The shader of a row kernel, by the schedule given or the one chosen from its sizes."""
     return RowEmitter(kernel, schedule or choose_schedule(kernel, profile, lifted), lifted).emit()
+
+
+def emit_row_in_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The same as part of a workgroup's loop on a CPU driver."""
+    return RowEmitter(kernel, choose_in_loop(kernel, profile), lifted).emit()
 
 
 class RowEmitter:

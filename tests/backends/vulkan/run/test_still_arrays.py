@@ -1,0 +1,116 @@
+"""What no turn of a workgroup's loop writes is read through texels, and rows share what they are multiplied by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from tests.backends.vulkan.run.execution import backend
+from tests.backends.vulkan.run.loop_agreement import agree
+
+pytestmark = pytest.mark.usefixtures("no_register_loops")
+RANDOM = np.random.default_rng(5)
+TEXELS = "texelFetch(vectors"
+
+
+def _matrix(rows: int, columns: int) -> np.ndarray:
+    return RANDOM.normal(size=(rows, columns), scale=0.05).astype("f")
+
+
+def _vector(size: int) -> np.ndarray:
+    return RANDOM.normal(size=size).astype("f")
+
+
+def iterated(a: Any, b: Any) -> Any:
+    return lx.fori_loop(0, 20, lambda i, x: (b - a @ x) / 3, b)
+
+
+def by_columns(a: Any, b: Any) -> Any:
+    return lx.fori_loop(0, 20, lambda i, x: (b - a.T @ x) / 3, b)
+
+
+def two_matrices(a: Any, b: Any) -> Any:
+    return lx.fori_loop(0, 20, lambda i, s: (lnp.tanh(a @ s[1]), a.T @ s[0] + b), (b, b))
+
+
+def until_small(a: Any, b: Any) -> Any:
+    return lx.while_loop(lambda s: (s[1] < 9) & (lnp.sum(s[0]) < 1e6), lambda s: (b - a @ s[0], s[1] + 1), (b, 0))[0]
+
+
+def scanned(a: Any, rows: Any) -> Any:
+    return lx.scan(lambda x, row: ((row - a @ x) / 2, x), rows[0], rows)[1]
+
+
+def carried_matrix(a: Any, b: Any) -> Any:
+    """The matrix is written in each turn, so it is no still array."""
+    return lx.fori_loop(0, 5, lambda i, s: (s[0] * 0.9 + 0.001 * s[1][:, None], lnp.tanh(s[0] @ s[1])), (a, b))[1]
+
+
+SQUARES = {rows: (_matrix(rows, rows), _vector(rows)) for rows in (128, 100, 68, 66, 71)}
+LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
+    "eight rows together": (iterated, SQUARES[128], True),
+    "four rows together": (iterated, SQUARES[100], True),
+    "four rows of few": (iterated, SQUARES[68], True),
+    "two rows together, of elements": (iterated, SQUARES[66], False),
+    "rows of odd lengths": (iterated, SQUARES[71], False),
+    "columns": (by_columns, SQUARES[128], True),
+    "rows and columns": (two_matrices, SQUARES[100], True),
+    "a loop that may stop": (until_small, SQUARES[128], True),
+    "beside rows that move": (scanned, (_matrix(64, 64), _matrix(17, 64)), True),
+    "nothing but what is written": (carried_matrix, SQUARES[68], False),
+}
+
+
+@pytest.fixture
+def on_a_cpu_driver() -> None:
+    if backend().profile.kind != "cpu":
+        pytest.skip("loops run as one workgroup on CPU drivers only")
+
+
+def _loop_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    """The shader of the program's loop, which all its dispatches run."""
+    shaders = lx.compile(function).lower(*map(lnp.asarray, arguments)).as_text("glsl").split("#version")
+    loop, *_ = [shader for shader in shaders if "group_of_turn" in shader]
+    return loop
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_reads_what_it_does_not_write_by_texels(name: str) -> None:
+    function, arguments, by_vectors = LOOPS[name]
+    assert (TEXELS in _loop_of(function, arguments)) == by_vectors
+    agree(function, *arguments)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_dispatches_of_few_turns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lavax.backends.vulkan.emit.program.most_turns", lambda turns: 3)
+    function, arguments, _ = LOOPS[name]
+    agree(function, *arguments)
+
+
+def test_arrays_may_lie_elsewhere_in_each_call() -> None:
+    function = lx.compile(iterated)
+    kept = []
+    for _ in range(6):
+        a, b = _matrix(128, 128), _vector(128)
+        kept.append((lnp.asarray(a), lnp.asarray(b)))
+        expected = b
+        for _ in range(20):
+            expected = (b - a @ expected) / 3
+        np.testing.assert_allclose(np.asarray(function(*kept[-1])), expected, atol=1e-5)
+
+
+def test_what_a_result_takes_over_is_written() -> None:
+    """The result has the memory of the argument, which the first turn reads."""
+    a = _matrix(64, 64)
+    turn = lx.compile(lambda a: lx.fori_loop(0, 6, lambda i, c: lnp.tanh(c @ c.T + c), a), donate_argnums=0)
+    expected = a
+    for _ in range(6):
+        expected = np.tanh(expected @ expected.T + expected)
+    np.testing.assert_allclose(np.asarray(turn(lnp.asarray(a) + 0)), expected, atol=1e-4)
