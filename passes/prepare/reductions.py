@@ -10,6 +10,7 @@ from lavax.ir.graph import Node
 from lavax.ir.monoids import REDUCTIONS
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import broadcast, build, reshaped, transposed
+from lavax.passes.prepare.stacked_values import joined_one_by_one
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import ANY_DEVICE, Target
 
@@ -35,6 +36,9 @@ _MOST_LOOKED_AT = 64  # elementwise operations ahead of a reduction, in search o
 
 def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     """Splits a long row: parts first, then the sum of the parts. Every run adds in the same order."""
+    one_by_one = joined_one_by_one(node, target)
+    if one_by_one is not None:
+        return one_by_one
     length = _length(node)
     rows = node.type.size
     if length == 0:
