@@ -51,6 +51,7 @@ class WorkgroupLoops:
     """The loops that one workgroup runs. Checked by `python -m benchmarks loops`."""
 
     work: int = 1 << 17  # operations and bytes of a kernel, at most: longer ones are worth all processors
+    work_in_while: int = 1 << 19  # the same where the host would have to ask between dispatches
     turns: int = 2  # of a dispatch, at least
     kernels: int = 24  # of all bodies, without copies: drivers compile longer shaders for seconds
     copies: int = 48
@@ -67,6 +68,7 @@ class Sources:
     launch: Callable[[KernelStep, int], tuple[Launch, tuple[int, ...]]]
     work: Callable[[KernelStep, int], Work]
     place: Callable[[str], Place]
+    most: int = WORKGROUP_LOOPS.work  # work of a kernel
 
 
 _WAIT = ("memoryBarrierBuffer();", "barrier();")
@@ -81,8 +83,17 @@ def turns_of(command: Repeat | Until, sources: Sources) -> Turns | While | None:
     """What one workgroup runs of a loop; None if the loop does not suit one workgroup."""
     if isinstance(command, Until) and _ends_by_lane(command):
         return None  # many workgroups run its lanes
+    if _asks_the_host(command):
+        sources = replace(sources, most=WORKGROUP_LOOPS.work_in_while)
     (found,) = _members(command, None, sources) or (None,)
     return found if isinstance(found, (Turns, While)) and _fits(found) else None
+
+
+def _asks_the_host(command: Command) -> bool:
+    """Whether a loop is one whose turns nobody knows, or has one inside."""
+    if isinstance(command, Until):
+        return True
+    return isinstance(command, (Repeat, Guarded)) and any(map(_asks_the_host, command.commands))
 
 
 def _all_members(commands: Sequence[Command], sources: Sources) -> tuple[Turn, ...] | None:
@@ -137,7 +148,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
     found: list[Turn] = []
     for number, kernel in enumerate(step.kernels):
         work = sources.work(step, number)
-        if kernel.kind not in ITERATIONS or work.operations + work.nbytes > WORKGROUP_LOOPS.work * _inside(kernel):
+        if kernel.kind not in ITERATIONS or work.operations + work.nbytes > sources.most * _inside(kernel):
             return None
         launch, positions = sources.launch(step, number)
         member = Member(

@@ -87,6 +87,20 @@ def test_a_loop_reads_what_it_does_not_write_by_texels(name: str) -> None:
     agree(function, *arguments)
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_a_while_of_larger_kernels_is_a_workgroups_too() -> None:
+    """The host would have to ask after each few turns."""
+    large = _matrix(256, 256), _vector(256)
+
+    def until(a: Any, b: Any) -> Any:
+        return lx.while_loop(lambda s: s[1] < 9, lambda s: (b - a.T @ s[0], s[1] + 1), (b, 0))[0]
+
+    assert TEXELS in _loop_of(until, large)
+    agree(until, *large)
+    shaders = lx.compile(by_columns).lower(*map(lnp.asarray, large)).as_text("glsl")
+    assert "group_of_turn" not in shaders
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_dispatches_of_few_turns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lavax.backends.vulkan.emit.program.most_turns", lambda turns: 3)
