@@ -144,7 +144,8 @@ def test_a_program_that_is_recorded_in_vain_gets_its_shaders(monkeypatch: pytest
         for number, result in enumerate(kept):
             np.testing.assert_array_equal(np.asarray(result), np.roll(short + number, 6))
 
-    assert _recordings(calls) <= 3 + 1
+    # The first one may follow none, and the last one is that of the shaders.
+    assert _recordings(calls) <= 1 + 3 + 1
     assert _recordings(calls) == 0
 
 
