@@ -121,3 +121,31 @@ def test_the_architecture_names_every_folder() -> None:
     named = set(re.findall(r"([\w/]+)/(?=[\s,:;)])", house))
     folders = {path.parent.relative_to(ROOT) for path in sources(*ROOMS, *PROGRAMS)} - {Path("backends")}
     assert [str(folder) for folder in sorted(folders) if str(folder) not in named and folder.name not in named] == []
+
+
+# Names that NumPy has from 2.0 on; setup.cfg says which version is the oldest.
+NEW_IN_NUMPY = {
+    "acos", "acosh", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_count", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_right_shift", "bool", "concat", "cumulative_prod", "cumulative_sum",
+    "isdtype", "long", "matrix_transpose", "matvec", "permute_dims", "pow", "trapezoid", "ulong", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unstack", "vecdot", "vecmat",
+}
+
+
+def test_the_oldest_numpy_has_what_is_used() -> None:
+    assert "numpy>=1.26" in settings()["options"]["install_requires"].split()
+    used = {
+        f"{path.relative_to(ROOT)}:{node.lineno}: np.{node.attr}"
+        for path in sources(*ROOMS)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np"
+        if node.attr in NEW_IN_NUMPY
+    }
+    saved = {
+        f"{path.relative_to(ROOT)}:{node.lineno}: allow_pickle would be one of the arrays"
+        for path in sources(*ROOMS)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("savez")
+        if any(keyword.arg == "allow_pickle" for keyword in node.keywords)
+    }
+    assert used | saved == set()

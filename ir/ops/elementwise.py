@@ -131,6 +131,12 @@ def _shifted(shift: Callable[[np.ndarray, np.ndarray], np.ndarray], signed: bool
     return function
 
 
+def _set_bits(x: np.ndarray) -> np.ndarray:
+    """The number of bits that are 1; numpy.bitwise_count is of NumPy 2."""
+    bytes_of_each = x.reshape(*x.shape, 1).copy().view(np.uint8)
+    return np.asarray(np.unpackbits(bytes_of_each, axis=-1).sum(axis=-1, dtype=x.dtype))
+
+
 _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "negate": (_FIELD, np.negative),
     "sign": (_NUMBER, np.sign),
@@ -161,7 +167,7 @@ _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "logistic": (_ANALYTIC, _logistic),
     **{name: (_FLOAT, function) for name, function in special_functions.FUNCTIONS.items()},
     "not": (_INTEGRAL, _bitwise_not),
-    "population_count": (_WHOLE, lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}"))),
+    "population_count": (_WHOLE, _set_bits),
     "stop_gradient": (_ANY, lambda x: x),
 }
 
