@@ -1,14 +1,18 @@
 """Steps of Fourier transforms for some lines at a time, on the device: values, derivatives, and lines left over."""
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit import lines_in_turn
-from lavax.backends.vulkan.emit.lines_in_turn import LinesInTurn
+from lavax.backends.vulkan.emit.lines_in_turn import LinesInTurn, _texels_behind
 from lavax.base import config
+from lavax.ir.graph import input_node
+from lavax.ir.types import TensorType, float32
 
 RANDOM = np.random.default_rng(9)
 FORMS = [
@@ -84,3 +88,22 @@ def test_lines_outside_compile() -> None:
     z = (RANDOM.normal(size=(40, 4096)) + 1j * RANDOM.normal(size=(40, 4096))).astype(np.complex64)
     expected = np.fft.fft(z.astype(np.complex128))
     assert np.linalg.norm(np.asarray(lnp.fft.fft(z)) - expected) <= 12 * 2**-24 * np.linalg.norm(expected)
+
+
+_PLACES = [(256, 8192, 1), (300, 244, 32), (1000, 4374, 2), (70, 4099, 1)]
+
+
+@pytest.mark.parametrize(("lines", "floats", "together"), _PLACES)
+def test_lines_at_hand_have_places_of_their_own_within_the_array(lines: int, floats: int, together: int) -> None:
+    array = input_node("between", TensorType((lines, floats), float32))
+    line, parts = 4 * floats, -(-lines // together)
+    turns = -(-parts // LinesInTurn().groups)
+    text = _texels_behind(array, lines, together, turns).replace("/", "//")
+    ends = []
+    for group in range(-(-parts // turns)):
+        firsts = range(group * turns * together, min((group + 1) * turns * together, lines), together)
+        places = [first * line - 16 * eval(text, {"first": first, "group": group}) for first in firsts]
+        ends.append((min(places), max(places) + together * line))
+        assert all(place % 16 == first * line % 16 for place, first in zip(places, firsts, strict=True))
+    assert ends[0][0] >= 0 and (turns == 1 or ends[-1][1] <= array.type.nbytes)
+    assert all(end <= start for (_, end), (start, _) in pairwise(ends))
