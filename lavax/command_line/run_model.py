@@ -113,6 +113,6 @@ def _row(name: str, value: np.ndarray) -> tuple[str, ...]:
 def _write(path: Path, outputs: Mapping[str, np.ndarray]) -> None:
     try:
         with path.open("wb") as file:
-            np.savez(file, **outputs)
+            np.savez(file, **outputs)  # type: ignore[arg-type]  # as in io/numpy_files.py
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error

@@ -82,7 +82,7 @@ def write_npz(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]
     """Writes arrays by their names; the format has no place for metadata."""
     held = {name: _plain(path, name, array) for name, array in arrays.items()}
     with replaced(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **held)
+        np.savez(file, **held)  # type: ignore[arg-type]  # the stub thinks of `allow_pickle`, which is of NumPy 2
 
 
 def write_npy(path: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
