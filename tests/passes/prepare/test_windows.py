@@ -127,6 +127,53 @@ def test_images_are_read_with_channels_last() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+GROUPED = """
+    graph (x: bf16[2,6,5,{channels}], w: f32[12,{each},3,3], g: f32[4,2,6,5,3]) {{
+      %0 = transpose(x) axes=[0,3,1,2] : bf16[2,{channels},6,5]
+      %1 = reshape(%0) : bf16[2,4,{each},6,5]
+      %2 = cast(%1) : f32[2,4,{each},6,5]
+      %3 = cast(w) : bf16[12,{each},3,3]
+      %4 = reshape(%3) : bf16[4,3,{each},3,3]
+      %5 = cast(%4) : f32[4,3,{each},3,3]
+      %6 = conv(%2, {right}) {axes} {rest} batch=[1]x[0] precision="bf16" : {result}
+      return %6
+    }}
+"""
+REST = "stride=[1,1] low=[1,1] high=[1,1] interior=[0,0] dilation=[1,1]"
+
+
+@pytest.mark.parametrize(
+    "right, axes, result",
+    [
+        ("%5", "window=[3,4]x[3,4] contract=[2]x[2]", "f32[4,2,6,5,3]"),
+        ("g", "window=[3,4]x[2,3] contract=[0]x[1]", "f32[4,16,3,3,3]"),
+    ],
+    ids=["convolution", "gradient of weights"],
+)
+def test_groups_are_read_with_channels_last(right: str, axes: str, result: str) -> None:
+    """Windows go over what memory holds, of which groups are a part of the last axis."""
+    graph = parse(GROUPED.format(right=right, axes=axes, result=result, rest=REST, channels=64, each=16))
+    found = with_windows_in_vectors(graph, target_of(GPU, 1 << 36, 1 << 34))
+    (convolution,) = (node for node in found.nodes if node.op == "conv")
+    left = convolution.operands[0]
+    assert convolution.attrs["window"][0] == (1, 2)
+    assert left.shape == (2, 6, 5, 4, 16)
+    assert [left.op, left.operands[0].op, left.operands[0].operands[0].op] == ["cast", "reshape", "input"]
+    rounding = [node for node in found.nodes if node.op == "cast" and node.dtype.bits == 16]
+    assert [node.shape for node in rounding] == ([(3, 3, 16, 12)] if right == "%5" else [])
+    generator = np.random.default_rng(3)
+    arrays = [generator.integers(-3, 4, node.shape).astype(np.float32) for node in graph.inputs]
+    for got, want in zip(interpret(found, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_groups_of_few_channels_stay() -> None:
+    axes, result = "window=[3,4]x[3,4] contract=[2]x[2]", "f32[4,2,6,5,3]"
+    graph = parse(GROUPED.format(right="%5", axes=axes, result=result, rest=REST, channels=32, each=8))
+    found = with_windows_in_vectors(graph, target_of(GPU, 1 << 36, 1 << 34))
+    assert str(found).split("{")[1] == str(graph).split("{")[1]
+
+
 @pytest.mark.parametrize("precision, is_copied", [(' precision="bf16"', True), ("", False)])
 def test_weights_of_16_bits_that_lie_apart_are_copied_sooner(precision: str, is_copied: bool) -> None:
     """From 128 reads of an element on, not 512."""
