@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lavax.backends.vulkan.glsl.expressions import VECTOR
-from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
-from lavax.passes.build.contraction_geometry import Sizes, sizes_of
+from lavax.passes.build.contraction_geometry import Sizes, neighbours_of, sizes_of
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class GateProducts:
     tile_rows: int = 32
     tile_columns: tuple[int, ...] = (16, 8, 4)  # of each product
     busy_invocations: int = 256  # of a processor: there are at least as many tiles as processors, if possible
+    subgroups: int = 8  # of a workgroup that multiplies matrices: each has a slice of the sums
+    steps: int = 16  # of a subgroup, at most: they are written out
 
 
 GATE_PRODUCTS = GateProducts()
@@ -63,6 +67,34 @@ class GateTile:
         return -(-sizes.m // self.rows) * -(-sizes.n // self.columns)
 
 
+@dataclass(frozen=True)
+class MatrixGateTile:
+    """A workgroup's rows, and its columns of each product, which are beside each other in one matrix. Each subgroup of
+    `lanes` has a slice of the sums, as `steps` parts of `depth` terms."""
+
+    rows: int
+    columns: int
+    slices: int
+    steps: int
+    lanes: int
+    shape: MatrixShape
+    depth: int = 32
+
+    @property
+    def threads(self) -> int:
+        return self.slices * self.lanes
+
+    @property
+    def line(self) -> int:
+        """Vectors of 16 bytes from a staged line to the next: one more than it has, so that banks differ."""
+        return self.depth // 8 + 1
+
+    @property
+    def staged(self) -> int:
+        """Vectors of a subgroup in shared memory."""
+        return (self.rows + self.shape.n) * self.line
+
+
 def are_gates(dot: Node, profile: DeviceProfile) -> bool:
     """Whether a product in a loop is computed beside others."""
     if profile.kind == "cpu" or profile.packed or GATE_PRODUCTS.threads > profile.max_workgroup_invocations:
@@ -92,3 +124,47 @@ def tile_of(sizes: Sizes, products: int, profile: DeviceProfile) -> GateTile:
             break
     assert found is not None
     return found
+
+
+def matrix_tile_of(dots: Sequence[Node], profile: DeviceProfile) -> MatrixGateTile | None:
+    """The tile of products of rounded factors that a device multiplies by matrices; None for others.
+
+    Several products share the left factor, whose rows are staged once for all. An H100 takes 5.8 and 8.1 µs for a turn
+    of four with and without matrices, 5.0 and 4.9 for one, and 10.0 and 9.4 for four with a left factor each.
+    """
+    precisions, sizes = {dot.attrs["precision"] for dot in dots}, sizes_of(dots[0])
+    if len(dots) == 1 or len(precisions) > 1 or len(set(map(left_factor, dots))) > 1:
+        return None
+    if not all(map(is_along_sum, dots)):
+        return None
+    (dtype,) = precisions
+    shape = next((each for each in profile.matrices if each.dtype == dtype), None)
+    depth = MatrixGateTile.depth
+    if shape is None or GATE_PRODUCTS.tile_rows % shape.m or shape.n % VECTOR or depth % shape.k:
+        return None
+    parts = sizes.k // depth
+    slices = next(count for count in range(GATE_PRODUCTS.subgroups, 0, -1) if parts % count == 0)
+    rows = min(GATE_PRODUCTS.tile_rows, -(-sizes.m // shape.m) * shape.m)
+    if sizes.k % depth or parts // slices > GATE_PRODUCTS.steps:
+        return None
+    processors = profile.busy_invocations // GATE_PRODUCTS.busy_invocations
+    found = None
+    for columns in GATE_PRODUCTS.tile_columns:
+        if columns * len(dots) <= shape.n:
+            found = MatrixGateTile(rows, columns, slices, parts // slices, profile.subgroup_size, shape)
+            if -(-sizes.m // rows) * -(-sizes.n // columns) >= processors:
+                break
+    if found is None or found.threads > GATE_PRODUCTS.threads:
+        return None
+    return found if 16 * found.staged * slices <= profile.shared_memory_bytes else None
+
+
+def left_factor(dot: Node) -> tuple[Node, tuple[int, ...]]:
+    """What products with the same left factor share."""
+    return dot.operands[0], dot.attrs["contract"][0]
+
+
+def is_along_sum(dot: Node) -> bool:
+    """Whether neighbours of the right factor lie along the sum."""
+    near = neighbours_of(dot, 1)
+    return near.summed and not near.free
