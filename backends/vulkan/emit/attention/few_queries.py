@@ -29,6 +29,9 @@ from lavax.passes.kernels.kernel import Kernel
 # Finite, so that differences from it are not NaN, and no score but -inf is less.
 _LEAST = literal(-3.4028234663852886e38, float32)
 _NAN = "uintBitsToFloat(0x7fc00000u)"
+# A dispatch that is cut could be left before all parts of a row have met. Those whose workgroups are not numbered by
+# the text of `WORKGROUP` are never cut; this gives the same number.
+_UNCUT_WORKGROUP = "(gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x)"
 
 
 class FewQueriesEmitter:
@@ -62,9 +65,7 @@ class FewQueriesEmitter:
 
     def _open(self) -> None:
         rows, parts = self.rows, self.shape.parts
-        # A dispatch that is cut could be left before all parts of a row have met. Those whose workgroups are not
-        # numbered by `WORKGROUP` are never cut.
-        self.line(f"int group = int{WORKGROUP if self.last is None else '(gl_WorkGroupID.x)'};")
+        self.line(f"int group = int{WORKGROUP if self.last is None else _UNCUT_WORKGROUP};")
         self.line(f"if (group >= {self.body.parameters.integer(rows * parts)}) return;")
         if self.last is None:
             self.line("int row = group;")

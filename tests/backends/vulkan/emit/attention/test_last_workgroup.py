@@ -9,6 +9,7 @@ import pytest
 
 import lavax as lx
 from lavax.backends.vulkan.emit.attention import few_queries_shape
+from lavax.backends.vulkan.glsl import launch
 from lavax.backends.vulkan.run.long_dispatches import with_long_dispatches_cut
 from lavax.ir import Graph, interpret
 from lavax.ir.graph import graph_of
@@ -98,6 +99,16 @@ def test_memory_begins_as_zeros_and_holds_all_parts() -> None:
     sizes = [len(constant) for constant in plan.constants if constant]
     assert sizes == [4 * (counts + 4 * HEADS * PARTS * vector)]
     assert not any(b"".join(plan.constants))
+
+
+def test_a_grid_of_two_dimensions_has_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More workgroups than a grid has in one dimension are in rows of it."""
+    monkeypatch.setattr(launch, "_MOST_GROUPS", HEADS * PARTS // 2)
+    arrays = _operands()
+    graph = _graph(_attend, *arrays)
+    (dispatch,) = (each for each in gpu_schedule().lower(graph).plan.dispatches if "atomicAdd" in each.shader.source)
+    assert dispatch.groups == (HEADS * PARTS // 2, 3, 1)
+    _agrees(graph, *arrays)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
