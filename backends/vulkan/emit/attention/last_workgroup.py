@@ -39,16 +39,21 @@ class LastWorkgroup:
         return f"Parts(memory).data[{first} + {number}]"
 
     def end_unless_last(self) -> None:
-        """Ends all workgroups of a row but the one behind which all parts are in memory."""
+        """Ends all workgroups of a row but the one behind which all parts are in memory.
+
+        One invocation counts for its subgroup, so memory is ordered by its own barriers: behind the writes of all when
+        it counts, and before the reads of all when it has counted. Barriers of others order no operation but theirs.
+        """
         arrivals = "Arrivals(memory).data[row]"
         self._body.lines(
             [
-                "memoryBarrierBuffer();",
                 "subgroupBarrier();",
+                "memoryBarrierBuffer();",
                 "uint arrived = 0u;",
                 f"if (gl_SubgroupInvocationID == 0u) arrived = atomicAdd({arrivals}, 1u);",
                 f"if (subgroupShuffle(arrived, 0u) != {self._parts - 1}u) return;",
                 "memoryBarrierBuffer();",
+                "subgroupBarrier();",
                 f"if (gl_SubgroupInvocationID == 0u) {arrivals} = 0u;",
             ]
         )

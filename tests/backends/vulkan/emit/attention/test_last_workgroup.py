@@ -65,6 +65,21 @@ def test_every_run_begins_with_no_part_counted() -> None:
         np.testing.assert_allclose(found, expected * number, rtol=1e-5, atol=1e-5)
 
 
+def test_memory_is_ordered_by_the_invocation_that_counts() -> None:
+    """It counts behind all writes of its subgroup, and its subgroup reads behind its count."""
+    plan = gpu_schedule().lower(_graph(_attend, *_operands())).plan
+    (source,) = (each.shader.source for each in plan.dispatches if "atomicAdd" in each.shader.source)
+    lines = [line.strip() for line in source.splitlines()]
+    (counted,) = (at for at, line in enumerate(lines) if "atomicAdd" in line)
+    parts = [at for at, line in enumerate(lines) if "Parts(memory)" in line]
+    written, read = [at for at in parts if at < counted], [at for at in parts if at > counted]
+    assert written and read
+    barriers = [line for line in lines[written[-1] + 1 : counted] if "arrier" in line]
+    assert barriers == ["subgroupBarrier();", "memoryBarrierBuffer();"]
+    barriers = [line for line in lines[counted + 1 : read[0]] if "arrier" in line]
+    assert barriers == ["memoryBarrierBuffer();", "subgroupBarrier();"]
+
+
 def test_each_turn_of_a_loop_has_its_own_parts() -> None:
     def several(query: Any, key: Any, value: Any) -> Any:
         def turn(carried: Any, _: Any) -> Any:
@@ -74,6 +89,20 @@ def test_each_turn_of_a_loop_has_its_own_parts() -> None:
 
     arrays = _operands()
     _agrees(_graph(several, *arrays), *arrays)
+
+
+def test_turns_that_carry_nothing_do_not_meet() -> None:
+    """They read and write other arrays each, but the same parts."""
+    query, key, value = _operands()
+    queries = np.stack([query * number for number in range(1, 9)])
+
+    def several(queries: Any, key: Any, value: Any) -> Any:
+        return lx.map(lambda each: _attend(each, key, value), queries)
+
+    graph = _graph(several, queries, key, value)
+    meeting = [each for each in gpu_schedule().lower(graph).plan.dispatches if "atomicAdd" in each.shader.source]
+    assert meeting and all(each.barrier for each in meeting)
+    _agrees(graph, queries, key, value)
 
 
 def test_two_of_them_side_by_side_do_not_meet() -> None:
