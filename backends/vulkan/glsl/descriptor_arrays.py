@@ -7,6 +7,7 @@ from collections.abc import Collection
 from lavax.backends.vulkan.glsl.accesses import WORD_BYTES
 from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS
 from lavax.ir.graph import Node
+from lavax.ir.types import float64
 from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.kernel import Kernel
 
@@ -62,5 +63,5 @@ def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:
         return False  # routines read their results
     fits = node.type.nbytes <= range_bytes // 2
     is_transformed = kernel.kind == "routine" and kernel.graph.outputs[0].op in _ONLY_WRITING
-    most = 2 * WORD_BYTES if is_transformed else WORD_BYTES
-    return fits and node.dtype.storage.itemsize <= most and node not in kernel.moving
+    is_read = node.dtype.storage.itemsize <= WORD_BYTES or (is_transformed and node.dtype == float64)
+    return fits and is_read and node not in kernel.moving

@@ -8,6 +8,7 @@ import pytest
 import scipy.fft
 
 import lavax as lx
+import lavax.numpy as lnp
 import lavax.scipy.fft as fft
 
 RANDOM = np.random.default_rng(14)
@@ -62,3 +63,23 @@ def test_gradients_in_the_middle_of_a_graph(name: str, kind: int) -> None:
     matrix = getattr(scipy.fft, name)(np.eye(9), type=kind)
     found = lx.grad(lambda x: 3 * (w * getattr(fft, name)(2 * x, type=kind)).sum())(x)
     np.testing.assert_allclose(found, 6 * matrix @ w, rtol=2e-5, atol=2e-4)
+
+
+@pytest.mark.parametrize("kind", [2, 3, 4])
+def test_signs_of_64_bits_along_other_axes(kind: int) -> None:
+    """A step of the transform may read integers of 64 bits, which no texel holds."""
+    x = RANDOM.normal(size=(5, 176, 8)).astype(np.float32)
+
+    def transformed(x: Any) -> Any:
+        return lx.vmap(lambda line: fft.dst(line, type=kind, axis=1), in_axes=2, out_axes=2)(x)
+
+    def total(x: Any) -> Any:
+        return lnp.sum(fft.dst(2 * x, type=kind, axis=1) * x)
+
+    with lx.enable_x64():
+        found, gradient = np.asarray(transformed(x)), np.asarray(lx.grad(total)(x))
+    wide = x.astype(np.float64)
+    matrix = scipy.fft.dst(np.eye(176), type=kind, axis=1)
+    np.testing.assert_allclose(found, scipy.fft.dst(wide, type=kind, axis=1), rtol=0, atol=2e-4)
+    both = np.einsum("nij,ki->nkj", wide, 2 * (matrix + matrix.T))
+    np.testing.assert_allclose(gradient, both, rtol=0, atol=4e-4)
