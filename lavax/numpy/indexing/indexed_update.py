@@ -210,11 +210,11 @@ class Place:
         """`x[key]`; with the mode "fill", positions outside read `fill_value`.
 
         If that is None: NaN, the least signed integer, the greatest unsigned one, True. The mode "clip" reads the
-        nearest position, "drop" is as "fill". Raises ValueError for another mode, or a `fill_value` without "fill".
+        nearest position, "drop" is as "fill". Raises ValueError for another mode, or a `fill_value` without these two.
         """
         check_mode("get", mode)
-        if fill_value is not None and mode != "fill":
-            raise ValueError(f"at[].get: fill_value is read with mode='fill' only, got mode={mode!r}")
+        if fill_value is not None and not leaves_out(mode):
+            raise ValueError(f"at[].get: fill_value is read with mode='fill' or 'drop' only, got mode={mode!r}")
         place = self._counted(mode, wrap_negative_indices, reads=True)
         array, key = with_axes_of_truths(place.array, place.key)
         if leaves_out(mode):

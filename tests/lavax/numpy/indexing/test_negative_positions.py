@@ -37,7 +37,8 @@ def test_reads(dtype: Any, traced: bool) -> None:
         return np.asarray(lx.compile(body)(places) if traced else body(places))
 
     places = PLACES.astype(dtype)
-    np.testing.assert_array_equal(read("fill", places, fill_value=-7.0), [-7, 6, -7])
+    for mode in ("fill", "drop"):
+        np.testing.assert_array_equal(read(mode, places, fill_value=-7.0), [-7, 6, -7])
     np.testing.assert_array_equal(read("fill", places), [np.nan, 6, np.nan])
     np.testing.assert_array_equal(read("clip", places), [2, 6, 10])
     np.testing.assert_array_equal(read(None, lnp.asarray(places)), [2, 6, 10])
