@@ -8,7 +8,7 @@ put together again (a reshape and its inverse, say) comes out as it went in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
 from math import gcd
@@ -276,6 +276,16 @@ def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[st
                 coefficients[part.key] = coefficients.get(part.key, 0) + multiple * coefficient
             changed = True
     return offset
+
+
+def lookups_of(index: Index) -> Iterator[Lookup]:
+    """The numbers read from arrays that are parts of an index, but not those that are parts of such numbers' places."""
+    for atom, _ in index.terms if index.reads_array else ():
+        match atom:
+            case Lookup():
+                yield atom
+            case Quotient(dividend=inner) | Remainder(dividend=inner) | Clamped(index=inner):
+                yield from lookups_of(inner)
 
 
 def order_of(index: Index) -> str:

@@ -38,6 +38,8 @@ from lavax.passes.kernels.index import (
     constant,
     flatten,
     linear,
+    lookups_of,
+    of_atom,
     substitute,
     variable,
 )
@@ -70,6 +72,7 @@ class Place:
 
     real: Coordinates
     variables: frozenset[str]
+    lookups: tuple[Lookup, ...]
 
 
 @often_made()
@@ -157,14 +160,21 @@ class Body:
             yield
         self.pinned = before
 
-    def _scope_for(self, variables: frozenset[str]) -> Scope:
-        """The outermost block in which the loop variables are known, from the pinned one inwards."""
-        missing = variables - {_LANE}
+    def _scope_for(self, variables: frozenset[str], lookups: Iterable[Lookup] = ()) -> Scope:
+        """The outermost block in which the loop variables and the numbers of `lookups` are known, from the pinned one
+        inwards. A number may be written further inwards than its variables need: as a component of a vector."""
+        first = max((self._depth_of(lookup) for lookup in lookups), default=0)
+        missing, first = variables - {_LANE}, max(first, self.pinned)
         for number, scope in enumerate(self.scopes):
             missing = missing - scope.variables
-            if not missing and number >= self.pinned:
+            if not missing and number >= first:
                 return scope
         raise KeyError(f"no loop brings {', '.join(sorted(missing))}")
+
+    def _depth_of(self, lookup: Lookup) -> int:
+        """The number of the block that a number was written in."""
+        sought = lookup.array, lookup.coordinates
+        return next((number for number, scope in enumerate(self.scopes) if sought in scope.lookups), 0)
 
     def declare(self, scope: Scope, kind: str, text: str) -> str:
         name = self.name()
@@ -201,7 +211,7 @@ class Body:
         for scope in self.scopes:
             if atom.key in scope.atoms:
                 return scope.atoms[atom.key]
-        scope = self._scope_for(atom.variables)
+        scope = self._scope_for(atom.variables, lookups_of(of_atom(atom)))
         scope.atoms[atom.key] = self.declare(scope, "int", self._atom_text(atom))
         return scope.atoms[atom.key]
 
@@ -258,7 +268,8 @@ class Body:
         if found is None:
             real = tuple([self.real(index) for index in at])
             variables: frozenset[str] = frozenset().union(*[index.variables for index in real])
-            found = self._places[key] = Place(real, variables)
+            lookups = tuple([lookup for index in real for lookup in lookups_of(index)])
+            found = self._places[key] = Place(real, variables, lookups)
         self._places_here[id(at)] = found
         return found
 
@@ -296,7 +307,7 @@ class Body:
 
     def _write(self, node: Node, place: Place, value: GlslValue) -> None:
         self.uses.doubles |= node.dtype.name == "f64"
-        scope = self._scope_for(place.variables)
+        scope = self._scope_for(place.variables, place.lookups)
         if not value.text.isidentifier() and node.op != "constant":
             value = GlslValue(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
         scope.values[node, place] = value
@@ -414,7 +425,7 @@ class Body:
             found = known.loads.get(load)
             if found is not None:
                 return found
-        scope = self._scope_for(position.variables)
+        scope = self._scope_for(position.variables, lookups_of(position))
         value = self.load_at(node, position)
         name = self.declare(scope, type_name(node.dtype, value.width), value.text)
         found = scope.loads[load] = GlslValue(name, value.width)
@@ -520,7 +531,7 @@ class Body:
 
     def _words_of_run(self, node: Node, start: Index, count: int, suffix: str, vector: str) -> str:
         """The words, or vectors of narrow elements, that begin at a multiple of `count` elements, as one load."""
-        scope = self._scope_for(start.variables)
+        scope = self._scope_for(start.variables, lookups_of(start))
         if (node, start) not in scope.runs:
             position = self.index(quotient_exact(start, count))
             text = f"{self.uses.reference('u32', suffix)}({self.addresses[node]}).data[{position}]"
