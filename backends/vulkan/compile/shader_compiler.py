@@ -17,6 +17,7 @@ from pathlib import Path
 from lavax.backends.vulkan import glslang
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
+from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS, with_exact_floats
 from lavax.backends.vulkan.compile.in_process import compiles_in_process
 from lavax.backends.vulkan.compile.spirv import fault_of_header, fault_of_module
 from lavax.base import config, counters
@@ -119,8 +120,9 @@ def _spirv_cache() -> DiskCache:
 
 
 def _key(compiler: _Compiler, source: str) -> str:
-    """What a module follows from: modules with bfloat16 are changed after they are compiled, so also from lavax."""
-    changed_by = f" lavax {config.VERSION}" if BRAIN_FLOATS in source else ""
+    """What a module follows from: some are changed after they are compiled, so these also follow from lavax."""
+    is_changed = BRAIN_FLOATS in source or EXACT_FLOATS in source
+    changed_by = f" lavax {config.VERSION}" if is_changed else ""
     return f"{compiler.identity}{changed_by}\n{source}"
 
 
@@ -141,6 +143,8 @@ def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
         raise ShaderCompilerError(f"{compiler.identity.strip()} gave no SPIR-V module for a shader: {fault}")
     if BRAIN_FLOATS in source:
         spirv = with_brain_floats(spirv)
+    if EXACT_FLOATS in source:
+        spirv = with_exact_floats(spirv)
     cache.store(key, spirv)
     return spirv
 

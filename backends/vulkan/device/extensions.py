@@ -28,6 +28,8 @@ COOPERATIVE_MATRIX = "VK_KHR_cooperative_matrix"
 COOPERATIVE_MATRIX_2 = "VK_NV_cooperative_matrix2"
 BFLOAT16 = "VK_KHR_shader_bfloat16"
 ATOMIC_FLOAT = "VK_EXT_shader_atomic_float"
+# Not enabled: it tells that the driver knows for each operation what it may do with it.
+FLOAT_CONTROLS_2 = "VK_KHR_shader_float_controls2"
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,20 @@ _LARGEST_MATRIX = 16
 
 def usable_extensions(physical: Any) -> tuple[str, ...]:
     """Those of EXTENSIONS that the device has, with all wanted features."""
-    properties = enumerated(
-        lib.vkEnumerateDeviceExtensionProperties, "VkExtensionProperties", physical, ffi.NULL
-    )
-    there = {text(each.extensionName) for each in properties}
+    there = _names(physical)
     return tuple(
         name
         for name, extension in EXTENSIONS.items()
         if name in there and extension.wanted <= _available(physical, extension)
     )
+
+
+def _names(physical: Any) -> set[str]:
+    """The device's extensions."""
+    properties = enumerated(
+        lib.vkEnumerateDeviceExtensionProperties, "VkExtensionProperties", physical, ffi.NULL
+    )
+    return {text(each.extensionName) for each in properties}
 
 
 def enabling(names: Iterable[str], following: Any) -> Any:
@@ -107,7 +114,13 @@ def with_extensions(profile: DeviceProfile, instance: Any, physical: Any) -> Dev
     adds = ATOMIC_FLOAT in there and accepts_extension("GL_EXT_shader_atomic_float")
     matrices = _matrices(instance, physical, profile)
     converts = COOPERATIVE_MATRIX_2 in there and accepts_extension("GL_NV_cooperative_matrix2")
-    return replace(profile, matrices=matrices, converts_matrices=bool(matrices) and converts, adds_floats=adds)
+    return replace(
+        profile,
+        matrices=matrices,
+        converts_matrices=bool(matrices) and converts,
+        adds_floats=adds,
+        reorders_floats=FLOAT_CONTROLS_2 in _names(physical),
+    )
 
 
 def _matrices(instance: Any, physical: Any, profile: DeviceProfile) -> tuple[MatrixShape, ...]:

@@ -102,6 +102,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         preserves_special_floats=bool(version_12.shaderSignedZeroInfNanPreserveFloat32),
         preserves_special_doubles=bool(version_12.shaderSignedZeroInfNanPreserveFloat64),
         preserves_denormals=_preserves_denormals(version_12),
+        reorders_floats=False,
         exact_float16=_exact_halves(available["VkPhysicalDeviceVulkan12Features"], version_12),
         descriptor_bytes=_descriptor_bytes(limits),
         matrices=(),

@@ -92,8 +92,13 @@ def _add(call: Call) -> str:
 
 
 def _subtract(call: Call) -> str:
-    """A driver may replace a difference with a literal zero by x or -x, though 0.0 - 0.0 and -0.0 - -0.0 are 0.0."""
+    """A driver may replace a difference with a literal zero by x or -x, though 0.0 - 0.0 and -0.0 - -0.0 are 0.0.
+
+    And x - x by zero, whatever x is: Mesa 26 does so even where a shader asks that infinities and NaN are preserved.
+    """
     left, right = call.arguments
+    if left == right and call.node.dtype in (float32, float64):
+        return f"{call.uses.function('lx_multiply_by_zero', call.node.dtype)}(abs({left}), {call.result_type}(0))"
     if _is_literal(call.node.operands[0], 0.0):
         return _plus_zero(call, f"(-{right})")
     return _plus_zero(call, left) if _is_literal(call.node.operands[1], -0.0) else f"({left} - {right})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field, replace
 
+from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS
 from lavax.backends.vulkan.glsl.accesses import (
     ACCESSES,
     BEHIND,
@@ -150,6 +151,8 @@ def suited(shader: Shader, profile: DeviceProfile) -> Shader:
     if not profile.int64:
         for text, other in _IN_PAIRS_OF_WORDS.items():
             source = source.replace(text, other)
+    if profile.kind == "cpu" and profile.reorders_floats:
+        source = source.replace("\n", "\n" + EXACT_FLOATS, 1)
     return replace(shader, source=_with_strict_floats(source, profile, shader.doubles))
 
 

@@ -1,0 +1,40 @@
+"""SPIR-V modules whose float arithmetic is computed as it is written.
+
+Unless a shader asks for exactness, a driver may take (x + y) - x to be y, x y + x z to be x (y + z), and x - x to be 0
+(SPIR-V specification, NoContraction; Vulkan specification, "Precision and Operation of SPIR-V Instructions"). Mesa does
+so from version 26 on. GLSL has a word for it, `precise`, but only for single variables.
+"""
+from __future__ import annotations
+
+from array import array
+
+# The mark of such a shader.
+EXACT_FLOATS = "#pragma floats_are_computed_as_written\n"
+# Numbers in SPIR-V: opcodes, a decoration.
+_OP_DECORATE, _OP_TYPE_VOID, _NO_CONTRACTION = 71, 19, 42
+# Negation, sums, differences, products, quotients, remainders; products of vectors and matrices with all else; dot.
+_ARITHMETIC = frozenset((127, 129, 131, 133, 136, 140, 141, *range(142, 149)))
+_HEADER_WORDS = 5
+
+
+def with_exact_floats(spirv: bytes) -> bytes:
+    """The module with every instruction of float arithmetic decorated so that it is left as it is."""
+    words = array("I", spirv)
+    position, end, types = _HEADER_WORDS, len(words), 0
+    decorated: set[int] = set()
+    arithmetic: list[int] = []
+    while position < end:
+        first = words[position]
+        operation = first & 0xFFFF
+        if operation in _ARITHMETIC:
+            arithmetic.append(words[position + 2])
+        elif operation == _OP_DECORATE and words[position + 2] == _NO_CONTRACTION:
+            decorated.add(words[position + 1])
+        elif operation == _OP_TYPE_VOID and not types:
+            types = position  # decorations stand before all types, of which this is the first that glslang writes
+        position += first >> 16
+    added = array("I")
+    for result in arithmetic:
+        if result not in decorated:
+            added.extend((3 << 16 | _OP_DECORATE, result, _NO_CONTRACTION))
+    return (words[:types] + added + words[types:]).tobytes()

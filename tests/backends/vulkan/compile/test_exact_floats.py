@@ -1,0 +1,79 @@
+"""Shaders for drivers that compute floats in another order unless each operation forbids it."""
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS, with_exact_floats
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
+from lavax.backends.vulkan.compile.spirv import fault_of_module
+from lavax.backends.vulkan.glsl.shader import suited
+from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.ir import parse
+from tests.backends.vulkan.run.execution import backend_with, run
+
+SOURCE = """#version 460
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) buffer Data { vec4 data[]; };
+void main() {
+    vec4 x = data[0], y = data[1];
+    precise vec4 kept = x * y;
+    data[2] = (x + y) - x + kept / (2.5 * x) - vec4(dot(x, y)) + mod(x, y) + (-y);
+    data[3].x = float(int(x.x) + 3);
+}
+"""
+ARITHMETIC = re.compile(r"(%\w+) = Op(?:FAdd|FSub|FMul|FDiv|FNegate|FRem|FMod|VectorTimesScalar|Dot) ")
+DECORATED = re.compile(r"OpDecorate (%\w+) NoContraction")
+
+
+def _parts(spirv: bytes) -> tuple[list[str], list[str]]:
+    """The results of float arithmetic, and what is decorated."""
+    text = disassemble(spirv)
+    return ARITHMETIC.findall(text), DECORATED.findall(text)
+
+
+def test_each_operation_is_decorated_once() -> None:
+    results, before = _parts(compile_glsl(SOURCE))
+    assert before and set(before) <= set(results), "one variable is precise"
+    changed = with_exact_floats(compile_glsl(SOURCE))
+    assert fault_of_module(changed) is None
+    results, decorated = _parts(changed)
+    assert sorted(decorated) == sorted(results) and len(results) >= 8
+
+
+def test_a_shader_with_the_mark_is_changed_when_it_is_compiled() -> None:
+    marked = SOURCE.replace("\n", "\n" + EXACT_FLOATS, 1)
+    assert compile_glsl(marked) == with_exact_floats(compile_glsl(SOURCE))
+
+
+@pytest.mark.parametrize("reorders", [False, True])
+def test_processors_of_drivers_that_reorder_get_the_mark(reorders: bool) -> None:
+    processor = suited(Shader(SOURCE), replace(CPU_DRIVER, reorders_floats=reorders))
+    assert (EXACT_FLOATS in processor.source) == reorders
+    assert EXACT_FLOATS not in suited(Shader(SOURCE), replace(GENERIC_GPU, reorders_floats=reorders)).source
+
+
+def test_sums_products_and_differences_are_those_that_are_written() -> None:
+    graph = parse("""
+        graph (x: f32[64], y: f32[64], z: f32[64]) {
+          %0 = add(x, y) : f32[64]
+          %1 = subtract(%0, x) : f32[64]
+          %2 = multiply(x, y) : f32[64]
+          %3 = multiply(x, z) : f32[64]
+          %4 = add(%2, %3) : f32[64]
+          %5 = subtract(x, x) : f32[64]
+          return %1, %4, %5
+        }
+    """)
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.normal(size=64).astype("f") * scale for scale in (np.float32(1e4), np.float32(1), np.float32(1)))
+    x[:3] = np.inf, -np.inf, np.nan
+    found = run(graph, [x, y, z], device=backend_with(reorders_floats=True))
+    with np.errstate(invalid="ignore"):
+        expected = (x + y) - x, x * y + x * z, x - x
+    for got, want in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(got, want)
