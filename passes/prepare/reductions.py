@@ -107,23 +107,24 @@ def _elements_along(operand: Node, axes: tuple[int, ...]) -> tuple[int, int]:
 
 def _neighbours_read(operand: Node) -> Iterator[tuple[int, int]]:
     """Of each array that a value is computed from element by element, the axis of the value along which neighbours in
-    memory lie, and the elements. Arrays may be moved on the way, in which each element stays one."""
-    seen, stack = {operand}, [(operand, tuple(range(operand.type.rank)))]
+    memory lie, and the elements. Arrays may be moved on the way, in which each element stays one. What is moved
+    after it was repeated, such as a weight's integers and scales, counts as an array."""
+    seen, stack = {operand}, [(operand, tuple(range(operand.type.rank)), False)]
     while stack:
-        node, places = stack.pop()
+        node, places, is_moved = stack.pop()
         if node.type.size <= 1:
             continue
         family = OPERATIONS[node.op].family if node.op in OPERATIONS else "movement"
         if family == "elementwise" and len(seen) <= _MOST_LOOKED_AT:
-            ahead = [(each, places) for each in node.operands]
+            ahead = [(each, places, is_moved) for each in node.operands]
         elif node.op in _BIJECTIONS and len(seen) <= _MOST_LOOKED_AT:
-            ahead = [(node.operands[0], tuple(places[axis] for axis in _BIJECTIONS[node.op](node)))]
+            ahead = [(node.operands[0], tuple(places[axis] for axis in _BIJECTIONS[node.op](node)), True)]
         else:
-            if family != "source" and node.op != "broadcast":
+            if family != "source" and (is_moved or node.op != "broadcast"):
                 yield places[_neighbour_axis(node)], node.type.size
             continue
         stack += [each for each in ahead if each[0] not in seen]
-        seen.update(each for each, _ in ahead)
+        seen.update(each for each, *_ in ahead)
 
 
 def _through_transpose(node: Node) -> list[int]:

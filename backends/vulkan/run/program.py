@@ -468,11 +468,16 @@ class Program:
         barriers = PLAIN if all(step.counts is None for step in self.steps) else COUNTED
         barriers = COPYING if places else barriers
         with Recorder(commands, batch.repeated) as recorder:
+            copied: bool | None = None  # whether the step before was copies
             for step in steps:
-                if step.barrier:
+                copies = step.copies if places else None
+                # Shaders and copies write other parts of a buffer without a barrier between them, but a layer that
+                # validates cannot tell which part a shader writes.
+                if step.barrier or copied not in (None, copies is not None):
                     recorder.wait(barriers.between)
-                if step.copies is not None and places:
-                    record_copies(recorder, step.copies, places)
+                copied = copies is not None
+                if copies is not None:
+                    record_copies(recorder, copies, places)
                 for run in runs[step]:
                     record_run(recorder, step, run, table, sets)
                     if step.counts is None:
