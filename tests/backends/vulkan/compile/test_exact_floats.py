@@ -14,6 +14,7 @@ from lavax.backends.vulkan.glsl.shader import suited
 from lavax.backends.vulkan.plan.plan import Shader
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import parse
+from tests.backends.vulkan.emit.emission import main_of
 from tests.backends.vulkan.run.execution import backend_with, run
 
 SOURCE = """#version 460
@@ -77,3 +78,16 @@ def test_sums_products_and_differences_are_those_that_are_written() -> None:
         expected = (x + y) - x, x * y + x * z, x - x
     for got, want in zip(found, expected, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_no_number_is_subtracted_from_itself(dtype: str) -> None:
+    """A driver may take x - x to be 0 even where it preserves infinities."""
+    graph = parse(f"graph (x: {dtype}[64]) {{\n  %0 = subtract(x, x) : {dtype}[64]\n  return %0\n}}")
+    (dispatch,) = backend_with().lower(graph).plan.dispatches
+    assert "lx_multiply_by_zero" in main_of(dispatch)
+    x = np.array([np.inf, -np.inf, np.nan, -0.0, -2.5] + [1.0] * 59).astype({"f32": "f", "f64": "d"}[dtype])
+    (found,) = run(graph, [x])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(found, x - x)
+    assert not np.signbit(found[3:]).any()
