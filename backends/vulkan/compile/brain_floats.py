@@ -8,6 +8,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from lavax.backends.vulkan.compile.spirv import HEADER_WORDS
+
 # The mark of such a shader.
 BRAIN_FLOATS = "#pragma float16_t_is_bfloat16\n"
 # Numbers in SPIR-V: opcodes, capabilities, an encoding.
@@ -15,20 +17,19 @@ _OP_EXTENSION, _OP_CAPABILITY, _OP_TYPE_FLOAT = 10, 17, 22
 _FLOAT16, _BFLOAT16_TYPE, _BFLOAT16_MATRIX = 9, 5116, 5118
 _BFLOAT16_ENCODING = 0
 _EXTENSION = b"SPV_KHR_bfloat16"
-_HEADER_WORDS = 5
 
 
 def with_brain_floats(spirv: bytes) -> bytes:
     """The module with every 16-bit float replaced by bfloat16."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
-    found = list(words[:_HEADER_WORDS])
+    found = list(words[:HEADER_WORDS])
     for instruction in _instructions(words):
         found += _rewritten(instruction)
     return struct.pack(f"<{len(found)}I", *found)
 
 
 def _instructions(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    position = _HEADER_WORDS
+    position = HEADER_WORDS
     while position < len(words):
         length = words[position] >> 16
         yield words[position : position + length]

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from array import array
 
+from lavax.backends.vulkan.compile.spirv import HEADER_WORDS
+
 # The mark of such a shader.
 EXACT_FLOATS = "#pragma floats_are_computed_as_written\n"
 # Numbers in SPIR-V: opcodes, a decoration.
 _OP_DECORATE, _OP_TYPE_VOID, _NO_CONTRACTION = 71, 19, 42
 # Negation, sums, differences, products, quotients, remainders; products of vectors and matrices with all else; dot.
 _ARITHMETIC = frozenset((127, 129, 131, 133, 136, 140, 141, *range(142, 149)))
-_HEADER_WORDS = 5
 
 
 def with_exact_floats(spirv: bytes) -> bytes:
     """The module with every instruction of float arithmetic decorated so that it is left as it is."""
     words = array("I", spirv)
-    position, end, types = _HEADER_WORDS, len(words), 0
+    position, end, types = HEADER_WORDS, len(words), 0
     decorated: set[int] = set()
     arithmetic: list[int] = []
     while position < end:

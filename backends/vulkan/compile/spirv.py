@@ -9,16 +9,16 @@ from array import array
 _MAGIC = 0x07230203
 _OLDEST, _NEWEST = 0x00010000, 0x00010600  # versions 1.0 and 1.6
 _MOST_IDS = 1 << 24  # more than any compiler numbers; a universal limit of the specification is 2^22
-_HEADER_WORDS = 5
+HEADER_WORDS = 5  # before the first instruction
 
 
 def fault_of_header(spirv: bytes) -> str | None:
     """Why these bytes cannot begin a module, from its length and five words; None if they can."""
     if len(spirv) % 4:
         return f"it has {len(spirv)} bytes, which are no whole words"
-    if len(spirv) <= 4 * _HEADER_WORDS:
+    if len(spirv) <= 4 * HEADER_WORDS:
         return f"it has {len(spirv) // 4} words, which hold no instruction"
-    magic, version, _, bound, schema = array("I", spirv[: 4 * _HEADER_WORDS])
+    magic, version, _, bound, schema = array("I", spirv[: 4 * HEADER_WORDS])
     if magic != _MAGIC:
         return f"it begins with {magic:#010x}, not with {_MAGIC:#010x}"
     if not _OLDEST <= version <= _NEWEST or version & 0xFF0000FF:
@@ -34,7 +34,7 @@ def fault_of_module(spirv: bytes) -> str | None:
     if fault is not None:
         return fault
     words = array("I", spirv)
-    position, end = _HEADER_WORDS, len(words)
+    position, end = HEADER_WORDS, len(words)
     while position < end:
         length = words[position] >> 16
         if not length:
