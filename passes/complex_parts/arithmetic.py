@@ -18,16 +18,20 @@ def multiply(z: Parts, w: Parts) -> Parts:
 
 
 def divide(z: Parts, w: Parts) -> Parts:
-    """Smith's algorithm (1962), which divides by the greater part of w first, as NumPy does: w² need not be finite."""
+    """Smith's algorithm (1962), which divides by the greater part of w first, as NumPy does: w² need not be finite.
+
+    By a zero of whatever signs both parts are divided on their own, as by 0: a part that is infinite or NaN leaves the
+    other as it is.
+    """
     (a, b), (c, d) = z, w
     flat = abs(c) >= abs(d)
     large, small = flat.choose(c, d), flat.choose(d, c)
-    is_zero = large.equals(0.0)
+    is_zero = c.equals(0.0) & d.equals(0.0)
     ratio = is_zero.choose(0.0, small / large)
-    scale = 1.0 / (large + small * ratio)
+    scale = 1.0 / is_zero.choose(0.0, large + small * ratio)
     # With c the greater: (a + b·d/c, b − a·d/c); with d the greater: (a·c/d + b, b·c/d − a).
-    real = flat.choose(a + b * ratio, a * ratio + b) * scale
-    imaginary = flat.choose(b - a * ratio, b * ratio - a) * scale
+    real = is_zero.choose(a, flat.choose(a + b * ratio, a * ratio + b)) * scale
+    imaginary = is_zero.choose(b, flat.choose(b - a * ratio, b * ratio - a)) * scale
     return Parts(real, imaginary)
 
 

@@ -61,7 +61,8 @@ def _in_parts(array: np.ndarray) -> np.ndarray:
 
 
 def _of_parts(value: np.ndarray) -> np.ndarray:
-    return np.asarray(value[..., 0] + 1j * value[..., 1])
+    """Complex numbers of parts side by side. Products by 1j would lose signs of zeros, and turn infinities into NaN."""
+    return np.ascontiguousarray(value, np.float64).view(np.complex128)[..., 0]
 
 
 def _parts(graph: Graph) -> list[list[Node]]:
