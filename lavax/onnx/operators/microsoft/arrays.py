@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax import lax
 from lavax.onnx.operators import indexing, pooling, sampling, shaping
 from lavax.onnx.operators.microsoft.fused import group_norm
 from lavax.onnx.operators.operator import OF_DATA, REQUIRED, Call, Operator, converted
@@ -55,7 +56,7 @@ def _rfft(call: Call, x: Any) -> Any:
 
 def _irfft(call: Call, x: Any) -> Any:
     """The way back, to an even length."""
-    spectrum: Any = x[..., 0] + 1j * x[..., 1]
+    spectrum: Any = lax.complex(x[..., 0], x[..., 1])
     return lnp.fft.irfftn(spectrum, axes=_spectrum_axes(call, spectrum.ndim))
 
 
