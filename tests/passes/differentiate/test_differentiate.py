@@ -413,9 +413,9 @@ def test_two_thousand_layers() -> None:
     for count in (250, 2000):
         graph, seconds = layers(count), []
         for _ in range(3):
-            begin = time.perf_counter()
+            begin = time.process_time()
             simple = simplify(differentiate(simplify(graph), [0, 1, 2]))
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.process_time() - begin)
         best.append(min(seconds))
         assert len(simple.nodes) < 20 * count
     assert best[1] < 24 * best[0]
