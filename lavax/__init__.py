@@ -57,6 +57,7 @@ from lavax.errors import (
     NaNError,
     NonFloatArgumentError,
     NonScalarGradError,
+    NumberRangeError,
     ONNXError,
     ParseError,
     ReverseModeError,
@@ -69,6 +70,7 @@ from lavax.errors import (
     UnboundAxisError,
     VerificationError,
     VmapAxisError,
+    ZeroStepError,
 )
 from lavax.export import module as export
 from lavax.ir.location import named_scope
@@ -170,6 +172,7 @@ __all__ = [
     "NaNError",
     "NonFloatArgumentError",
     "NonScalarGradError",
+    "NumberRangeError",
     "ONNXError",
     "ParseError",
     "ReverseModeError",
@@ -184,6 +187,7 @@ __all__ = [
     "UnboundAxisError",
     "VerificationError",
     "VmapAxisError",
+    "ZeroStepError",
     "__version__",
     "all_gather",
     "associative_scan",

@@ -15,6 +15,7 @@ from lavax.base.errors import (
     NaNError,
     NonFloatArgumentError,
     NonScalarGradError,
+    NumberRangeError,
     ONNXError,
     ParseError,
     ReverseModeError,
@@ -27,6 +28,7 @@ from lavax.base.errors import (
     UnboundAxisError,
     VerificationError,
     VmapAxisError,
+    ZeroStepError,
 )
 
 # The names of JAX.
@@ -61,6 +63,7 @@ __all__ = [
     "NonConcreteBooleanIndexError",
     "NonFloatArgumentError",
     "NonScalarGradError",
+    "NumberRangeError",
     "ONNXError",
     "ParseError",
     "ReverseModeError",
@@ -77,4 +80,5 @@ __all__ = [
     "UnexpectedTracerError",
     "VerificationError",
     "VmapAxisError",
+    "ZeroStepError",
 ]

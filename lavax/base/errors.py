@@ -73,12 +73,20 @@ class AxisError(ShapeError, IndexError):
     """An axis that an array does not have."""
 
 
-class ArrayIndexError(LavaxError, IndexError):
-    """An index outside the array, or more indices than it has axes."""
+class ArrayIndexError(ShapeError, IndexError):
+    """An index outside the array, more indices than it has axes, or a key that does not fit the array or is none."""
 
 
 class DtypeError(LavaxError, TypeError, ValueError):
     """A dtype that does not fit the operation."""
+
+
+class NumberRangeError(DtypeError, OverflowError):
+    """A number that the dtype does not hold."""
+
+
+class ZeroStepError(ShapeError, ZeroDivisionError):
+    """Numbers in steps of 0, or as many parts."""
 
 
 class NonFloatArgumentError(DtypeError):

@@ -1,9 +1,10 @@
-"""Errors are of the classes that JAX raises for the same mistakes, so that a program that catches them still does."""
+"""Errors are of the classes that NumPy and JAX raise for the same mistakes: a program that catches them still does."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lavax as lx
@@ -35,6 +36,21 @@ MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "a reshape to no shape": (TypeError, lambda: lnp.ones(3).reshape(2, 2)),
     "trees that differ": (ValueError, lambda: lx.tree.map(lambda x, y: x, [1], [1, 2])),
     "a computed mask": (lx.errors.NonConcreteBooleanIndexError, lambda: lx.jit(lambda x: x[x > 0])(lnp.ones(3))),
+    "a mask of another extent": (IndexError, lambda: lnp.ones(3)[np.ones(2, bool)]),
+    "a mask of another extent, to be written": (IndexError, lambda: lnp.ones(3).at[np.ones(2, bool)].set(1)),
+    "masks that do not broadcast": (IndexError, lambda: lnp.ones((3, 4))[np.arange(3) < 2, np.arange(4) < 3]),
+    "masks that do not broadcast, in JAX": (ValueError, lambda: lnp.ones((3, 4))[np.arange(3) < 2, np.arange(4) < 3]),
+    "positions that do not broadcast": (IndexError, lambda: lnp.ones((3, 4)).at[np.arange(2), np.arange(3)].set(1)),
+    "positions that are floats": (IndexError, lambda: lnp.ones(3)[np.ones(2)]),
+    "positions that are floats, in JAX": (TypeError, lambda: lnp.ones(3)[lnp.ones(2)]),
+    "a key that is a float, in JAX": (TypeError, lambda: lnp.ones(3)[1.5]),
+    "positions along an axis": (IndexError, lambda: lnp.take_along_axis(lnp.ones((2, 2)), np.zeros((3, 3), int), 1)),
+    "a longer condition": (IndexError, lambda: lnp.compress(np.ones(4, bool), lnp.ones(2))),
+    "a number that is too large": (OverflowError, lambda: lnp.asarray(300, "uint8")),
+    "an operand that is too large": (OverflowError, lambda: lnp.zeros(2, "uint8") + 300),
+    "numbers that are too large": (OverflowError, lambda: lnp.asarray([1, 2**70])),
+    "a step of 0": (ZeroDivisionError, lambda: lnp.arange(0, 5, 0)),
+    "no parts": (ZeroDivisionError, lambda: lnp.split(lnp.ones(4), 0)),
     "branches of two dtypes": (TypeError, lambda: lx.lax.cond(True, lambda: 1, lambda: 1.0)),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lavax.base import config
-from lavax.base.errors import DtypeError, ShapeError
+from lavax.base.errors import DtypeError, NumberRangeError, ShapeError
 from lavax.ir import (
     DType,
     TensorType,
@@ -179,6 +179,8 @@ def _host_array(x: Any, dtype: DType | None) -> np.ndarray:
     try:
         rounds = not isinstance(x, (list, tuple)) or (dtype is not None and dtype.is_inexact)
         return np.asarray(x) if rounds else _without_rounding(x)
+    except DtypeError:  # a ValueError, which says more
+        raise
     except ValueError as error:
         if isinstance(x, (list, tuple)):
             raise user_error(DtypeError, f"nested lists of different lengths are not an array: {x!r:.80}") from None
@@ -192,7 +194,7 @@ def _without_rounding(x: list[Any] | tuple[Any, ...]) -> np.ndarray:
         given = np.array(x, object)
         if given.size and all(isinstance(number, int) for number in given.flat):
             if min(given.flat) < 0 or max(given.flat) >= 2**64:
-                raise user_error(DtypeError, f"integers from {min(given.flat)} to {max(given.flat)} fit no dtype")
+                raise user_error(NumberRangeError, f"integers from {min(given.flat)} to {max(given.flat)} fit no dtype")
             return given.astype(np.uint64)
     return made
 

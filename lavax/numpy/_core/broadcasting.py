@@ -1,8 +1,9 @@
 """Common shapes, and values broadcast to them."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from lavax.base.errors import ShapeError
 from lavax.ir.types import DType, TensorType
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, Operand, Splat, as_operand, as_value, cast, constant_of, own
@@ -43,7 +44,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     return common
 
 
-def common_shape(name: str, operands: Sequence[Operand]) -> Shape:
+def common_shape(
+    name: str, operands: Sequence[Operand], mistake: Callable[[str], ShapeError] = shape_error
+) -> Shape:
     """The shape of the elementwise operation `name` on `operands`. Raises ShapeError if they do not broadcast."""
     if len(operands) == 2:  # the usual case: one shape, or a scalar
         one, other = operands[0].abstract.type.shape, operands[1].abstract.type.shape
@@ -61,7 +64,7 @@ def common_shape(name: str, operands: Sequence[Operand]) -> Shape:
         axis, first, second = conflict
         given = " and ".join(str(operand.shape) for operand in operands)
         types = " and ".join(str(operand.type) for operand in operands)
-        raise shape_error(
+        raise mistake(
             f"{name}: shapes {given} do not broadcast: axis {axis} has {first} and {second}; the operands are {types}"
         )
     return common

@@ -1,7 +1,7 @@
 """Errors of array functions: each message names the function that the user called, and ends with the user's line."""
 from __future__ import annotations
 
-from lavax.base.errors import ArrayIndexError, AxisError, DtypeError, ShapeError
+from lavax.base.errors import ArrayIndexError, AxisError, DtypeError, NumberRangeError, ShapeError, ZeroStepError
 from lavax.ir.location import for_user
 
 
@@ -18,6 +18,16 @@ def axis_error(message: str) -> AxisError:
 def dtype_error(message: str) -> DtypeError:
     """A DtypeError, with the user's line."""
     return DtypeError(for_user(message))
+
+
+def range_error(message: str) -> NumberRangeError:
+    """A NumberRangeError, with the user's line."""
+    return NumberRangeError(for_user(message))
+
+
+def zero_step_error(message: str) -> ZeroStepError:
+    """A ZeroStepError, with the user's line."""
+    return ZeroStepError(for_user(message))
 
 
 def index_error(message: str) -> ArrayIndexError:

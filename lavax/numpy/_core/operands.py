@@ -10,8 +10,9 @@ import numpy as np
 from lavax.base.errors import DtypeError
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.default_dtypes import default_integer
+from lavax.ir.location import for_user
 from lavax.ir.types import DType, TensorType, bool_
-from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.errors import range_error, shape_error
 from lavax.numpy._core.promotion import promote
 from lavax.tracer import bind, dtype_of, lift
 from lavax.tracer.tracing.convert import fitting_constant, python_kinds
@@ -75,7 +76,7 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
     try:
         return lift(x)
     except DtypeError as error:
-        raise dtype_error(str(error)) from None  # with the user's line
+        raise type(error)(for_user(str(error))) from None
 
 
 def as_value(x: ArrayLike) -> Value:
@@ -93,7 +94,7 @@ def constant_of(splat: Splat, type: TensorType) -> Value:
 def scalar_as(value: Scalar, dtype: DType) -> Scalar:
     """`value` as an attribute of `dtype`; a float is converted to an integer as by `cast`.
 
-    Raises DtypeError for an integer out of the range of an integer dtype.
+    Raises NumberRangeError for an integer out of the range of an integer dtype.
     """
     if dtype.is_complex:
         return complex(value)
@@ -107,7 +108,7 @@ def scalar_as(value: Scalar, dtype: DType) -> Scalar:
     if isinstance(value, float):
         return 0 if math.isnan(value) else int(min(max(value, low), high))
     if not low <= value <= high:
-        raise dtype_error(f"the Python integer {value} is outside {dtype.numpy} ({low} to {high})")
+        raise range_error(f"the Python integer {value} is outside {dtype.numpy} ({low} to {high})")
     return int(value)
 
 

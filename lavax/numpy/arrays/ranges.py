@@ -13,7 +13,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import fit
 from lavax.numpy._core.devices import require_device
 from lavax.numpy._core.dtypes import canonical_dtype
-from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.errors import dtype_error, shape_error, zero_step_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, Operand, RealScalar, Splat, as_operand, as_value, cast
@@ -39,14 +39,14 @@ def arange(
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 
     Integers if all arguments are, else floats, unless `dtype` is given. The arguments are Python numbers,
-    because they determine the shape. Raises ShapeError for a step of 0 and for infinitely many numbers, DtypeError for
-    anything but numbers and for bool.
+    because they determine the shape. Raises ZeroStepError for a step of 0, ShapeError for infinitely many numbers,
+    DtypeError for anything but numbers and for bool.
     """
     require_device("arange", device)
     given = (0, start, step) if stop is None else (start, stop, step)
     first, end, by = map(_number, given)
     if not by:
-        raise shape_error("arange: the step must not be 0")
+        raise zero_step_error("arange: the step must not be 0")
     held = _common(given) if dtype is None else canonical_dtype(dtype)
     if held == bool_:
         raise dtype_error("arange counts in numbers, not in bool")

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lavax.numpy._core.axes import normal_axis
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.errors import shape_error, zero_step_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -16,7 +16,7 @@ __all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
 def split(ary: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
     """`ary` split along `axis` into a number of equal parts, or before the given positions.
 
-    Raises ShapeError if the extent is not a multiple of the number of parts.
+    Raises ShapeError if the extent is not a multiple of the number of parts, ZeroStepError if that is 0.
     """
     value = as_value(ary)
     along = normal_axis("split", axis, value.type)
@@ -25,14 +25,15 @@ def split(ary: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 
         return _cut_at(value, along, indices_or_sections)
     parts = whole_number("the number of parts", indices_or_sections)
     if parts < 1 or extent % parts:
-        raise shape_error(f"split: axis {along} of {value.type} does not make {parts} equal parts")
+        mistake = shape_error if parts else zero_step_error
+        raise mistake(f"split: axis {along} of {value.type} does not make {parts} equal parts")
     return _cut_at(value, along, range(extent // parts, extent, extent // parts) if extent else [0] * (parts - 1))
 
 
 def array_split(ary: ArrayLike, indices_or_sections: int | Iterable[int], axis: int = 0) -> list[Value]:
     """As `split`, but if the extent is not a multiple of the number of parts, the first parts are longer by one.
 
-    Raises ShapeError for less than one part.
+    Raises ShapeError for less than one part, for 0 the ZeroStepError among them.
     """
     value = as_value(ary)
     along = normal_axis("array_split", axis, value.type)
@@ -40,7 +41,8 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Iterable[int], axis: 
         return _cut_at(value, along, indices_or_sections)
     parts = whole_number("the number of parts", indices_or_sections)
     if parts < 1:
-        raise shape_error(f"array_split: {parts} is not a number of parts")
+        mistake = shape_error if parts else zero_step_error
+        raise mistake(f"array_split: {parts} is not a number of parts")
     each, longer = divmod(value.shape[along], parts)
     return _cut_at(value, along, [part * each + min(part, longer) for part in range(1, parts)])
 

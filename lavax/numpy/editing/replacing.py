@@ -12,7 +12,7 @@ from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.errors import index_error, shape_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values, own, scalar_as
 from lavax.numpy.arrays.creation import iota
@@ -143,7 +143,7 @@ def _put_along(value: Value, indices: ArrayLike, values: ArrayLike, along: int, 
 def _put_at_known(value: Value, indices: ArrayLike, values: ArrayLike, along: int) -> Value:
     positions = as_index(indices, along, value.shape[along], value.type).positions
     if positions.ndim != value.ndim:
-        raise shape_error(f"put_along_axis: {positions.type} gives no positions along axis {along} of {value.type}")
+        raise index_error(f"put_along_axis: {positions.type} gives no positions along axis {along} of {value.type}")
     shape = tuple(positions.shape[d] if d == along else extent for d, extent in enumerate(value.shape))
     kind = TensorType(shape, int32)
     places = [broadcast_to(positions, shape) if d == along else iota(kind, d) for d in range(value.ndim)]

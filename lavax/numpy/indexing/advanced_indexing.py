@@ -8,7 +8,7 @@ import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import TensorType, int32
-from lavax.numpy._core.broadcasting import common_shape, spread
+from lavax.numpy._core.broadcasting import Shape, common_shape, spread
 from lavax.numpy._core.errors import dtype_error, index_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values
 from lavax.numpy.elementwise.arithmetic import add
@@ -33,7 +33,7 @@ def is_index_array(part: Any) -> bool:
 def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> AxisPositions:
     """Positions along `axis` of `type`, of the given extent; negative ones count from the end.
 
-    Raises an IndexError if a position known while tracing is outside, DtypeError if they are not integers.
+    Raises an IndexError if a position known while tracing is outside, or if they are not integers.
     """
     if not holds_values(part):
         return AxisPositions(_known_positions(np.asarray(part), axis, extent, type))
@@ -65,7 +65,7 @@ def _mask_error(mask: str) -> Exception:
 
 
 def _kind_error(positions: str, axis: int, type: TensorType) -> Exception:
-    return dtype_error(f"positions along axis {axis} of {type} must be integers, got {positions}")
+    return index_error(f"positions along axis {axis} of {type} must be integers, got {positions}")
 
 
 def _known_positions(numbers: np.ndarray, axis: int, extent: int, type: TensorType) -> Value:
@@ -87,9 +87,14 @@ def _known_positions(numbers: np.ndarray, axis: int, extent: int, type: TensorTy
     return lift(counted)
 
 
+def places_of(name: str, indices: Sequence[AxisPositions]) -> Shape:
+    """The common shape of a key's positions. Raises ArrayIndexError if they do not broadcast."""
+    return common_shape(name, [entry.positions for entry in indices], index_error)
+
+
 def gathered(value: Value, indices: Sequence[AxisPositions], axes: Sequence[int]) -> Value:
     """The entries at the broadcast positions along `axes`: first their axes, then the other axes of `value`."""
     positions = [entry.positions for entry in indices]
-    shape = common_shape("index", positions)
+    shape = places_of("index", indices)
     spread_positions = [spread(one, shape) for one in positions]
     return with_weak(bind("gather", value, *spread_positions, axes=tuple(axes)), value.weak)

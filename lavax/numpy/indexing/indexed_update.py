@@ -11,8 +11,8 @@ from lavax.ir.location import warn_user
 from lavax.ir.monoids import BY_JOIN
 from lavax.ir.types import TensorType, bool_, complex128, float64, int32, int64
 from lavax.numpy._core.application import apply, as_truth
-from lavax.numpy._core.broadcasting import broadcast_to, common_shape, spread
-from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.broadcasting import broadcast_to, spread
+from lavax.numpy._core.errors import dtype_error, index_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import (
     ArrayLike,
@@ -28,7 +28,7 @@ from lavax.numpy.arrays.creation import ones_like
 from lavax.numpy.elementwise.arithmetic import divide, negative
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.powers import power
-from lavax.numpy.indexing.advanced_indexing import AxisPositions
+from lavax.numpy.indexing.advanced_indexing import AxisPositions, places_of
 from lavax.numpy.indexing.complex_extrema import lexicographic
 from lavax.numpy.indexing.index_modes import (
     Mode,
@@ -290,7 +290,7 @@ def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:
         shape = index_shape(items, array)
         return _put_back(array, items, join, _fitting(array, values, shape))
     cut = sliced(array, items)
-    places = common_shape("at", [item.positions for item in arrays])
+    places = places_of("at", arrays)
     layout = layout_of(items, cut.shape, places)
     changed = _scattered(reshaped(cut, layout.kept), layout, join, arrays, _fitting(array, values, layout.shape))
     if cut is array:
@@ -313,7 +313,7 @@ def _where_mask(array: Value, mask: Any, join: str, values: ArrayLike) -> Value:
     """A mask with one update for all positions, or one per row, needs no positions."""
     truth = as_truth(mask)
     if truth.shape != array.shape[: truth.ndim]:
-        raise shape_error(f"at[mask]: a mask of shape {truth.shape} does not fit {array.type}")
+        raise index_error(f"at[mask]: a mask of shape {truth.shape} does not fit {array.type}")
     chosen = spread(reshaped(truth, truth.shape + (1,) * (array.ndim - truth.ndim)), array.shape)
     fitted = _fitting(array, values, array.shape)
     return where(chosen, fitted if join == "set" else apply(join, array, fitted), array)
@@ -354,7 +354,7 @@ def index_shape(items: Sequence[Item], array: Value) -> tuple[int, ...]:
 def _scattered(kept: Value, layout: GatherLayout, join: str, arrays: Sequence[AxisPositions], updates: Value) -> Value:
     """The updates, of the shape of `x[key]`, scattered to the positions of the index arrays."""
     rank = len(layout.order) - (kept.ndim - len(layout.axes))
-    places = common_shape("at", [item.positions for item in arrays])
+    places = places_of("at", arrays)
     window = [extent for axis, extent in enumerate(kept.shape) if axis not in layout.axes]
     found = (*places, *window)
     assert len(places) == rank

@@ -10,11 +10,17 @@ import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import TensorType
-from lavax.numpy._core.broadcasting import common_shape, spread
+from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.movement import reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.indexing.advanced_indexing import AxisPositions, as_index, gathered, is_index_array
+from lavax.numpy.indexing.advanced_indexing import (
+    AxisPositions,
+    as_index,
+    gathered,
+    is_index_array,
+    places_of,
+)
 from lavax.numpy.indexing.masks import axes_used, is_mask, parts_of, with_axes_of_truths
 from lavax.numpy.indexing.nonzero import nonzero
 from lavax.tracer import active_trace, bind, with_weak
@@ -64,7 +70,7 @@ def index(x: ArrayLike, key: Any) -> Value:
     arrays = [item for item in items if isinstance(item, AxisPositions)]
     if not arrays:
         return reshaped(cut, spread_shape(items, cut.shape))
-    layout = layout_of(items, cut.shape, common_shape("index", [item.positions for item in arrays]))
+    layout = layout_of(items, cut.shape, places_of("index", arrays))
     found = gathered(reshaped(cut, layout.kept), arrays, layout.axes)
     return reshaped(transposed(found, layout.order), layout.shape)
 

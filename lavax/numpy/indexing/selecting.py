@@ -51,7 +51,7 @@ def compress(
     along = normal_axis("compress", axis, value.type)
     mask = as_truth(condition)
     if mask.ndim != 1 or mask.size > value.shape[along]:
-        raise shape_error(f"compress: {mask.type} does not choose along axis {along} of {value.type}")
+        raise index_error(f"compress: {mask.type} does not choose along axis {along} of {value.type}")
     places, is_one = true_places("compress", mask, size, USE_SIZE)
     if is_one is None:
         return take(value, places, along, mode="promise_in_bounds")

@@ -9,7 +9,7 @@ import numpy as np
 from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import spread
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.movement import transposed
 from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast, holds_values
 from lavax.numpy._core.out_arguments import refuse_out
@@ -143,5 +143,5 @@ def _shape_along(type: TensorType, positions: TensorType, axis: int) -> tuple[in
     pairs = list(zip(type.shape, positions.shape, strict=False))
     fits = all(a == b or 1 in (a, b) for d, (a, b) in enumerate(pairs) if d != axis)
     if type.rank != positions.rank or not fits:
-        raise shape_error(f"take_along_axis: {positions} does not give positions along axis {axis} of {type}")
+        raise index_error(f"take_along_axis: {positions} does not give positions along axis {axis} of {type}")
     return tuple(b if d == axis or a == 1 else a for d, (a, b) in enumerate(pairs))

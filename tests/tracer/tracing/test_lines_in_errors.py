@@ -100,6 +100,8 @@ MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "shapes": (lx.ShapeError, lambda: lnp.add(X, X[:2])),
     "axis": (lx.AxisError, lambda: lnp.sum(X, axis=3)),
     "index": (lx.ArrayIndexError, lambda: lnp.asarray(X)[5]),
+    "number beyond the dtype": (lx.NumberRangeError, lambda: lnp.asarray(300, "uint8")),
+    "step of 0": (lx.ZeroStepError, lambda: lnp.arange(0, 5, 0)),
     "dtype": (lx.DtypeError, lambda: lnp.bitwise_and(1.5, 2)),
     "argument that is no array": (lx.DtypeError, lambda: lx.compile(lambda x: x)("text")),
     "result that is no array": (lx.DtypeError, lambda: lx.compile(lambda x: "text")(X)),
