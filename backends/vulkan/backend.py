@@ -10,7 +10,7 @@ import numpy as np
 
 from lavax.backends.vulkan.compile import plan_cache
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
-from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
+from lavax.backends.vulkan.compile.shader_compiler import text_of_module
 from lavax.backends.vulkan.emit.candidates import chosen_by_rules
 from lavax.backends.vulkan.emit.dispatches import Choice
 from lavax.backends.vulkan.emit.program import by_sizes, emit_early, emit_program
@@ -258,7 +258,7 @@ class LoweredGraph:
             case "glsl":
                 return self._shaders(lambda source: source)
             case "spirv":
-                return self._shaders(lambda source: disassemble(compile_glsl(source)))
+                return self._shaders(text_of_module)
         raise ValueError(f"no stage {stage!r}; there are 'prepare', 'kernels', 'fusion', 'glsl' and 'spirv'")
 
     def _shaders(self, text_of: Any) -> str:

@@ -13,9 +13,9 @@ from lavax.backends.vulkan.compile.spirv import HEADER_WORDS
 # The mark of such a shader.
 EXACT_FLOATS = "#pragma floats_are_computed_as_written\n"
 # Numbers in SPIR-V: opcodes, a decoration.
-_OP_DECORATE, _OP_TYPE_VOID, _NO_CONTRACTION = 71, 19, 42
+OP_DECORATE, _OP_TYPE_VOID, NO_CONTRACTION = 71, 19, 42
 # Negation, sums, differences, products, quotients, remainders; products of vectors and matrices with all else; dot.
-_ARITHMETIC = frozenset((127, 129, 131, 133, 136, 140, 141, *range(142, 149)))
+ARITHMETIC = frozenset((127, 129, 131, 133, 136, 140, 141, *range(142, 149)))
 
 
 def with_exact_floats(spirv: bytes) -> bytes:
@@ -27,9 +27,9 @@ def with_exact_floats(spirv: bytes) -> bytes:
     while position < end:
         first = words[position]
         operation = first & 0xFFFF
-        if operation in _ARITHMETIC:
+        if operation in ARITHMETIC:
             arithmetic.append(words[position + 2])
-        elif operation == _OP_DECORATE and words[position + 2] == _NO_CONTRACTION:
+        elif operation == OP_DECORATE and words[position + 2] == NO_CONTRACTION:
             decorated.add(words[position + 1])
         elif operation == _OP_TYPE_VOID and not types:
             types = position  # decorations stand before all types, of which this is the first that glslang writes
@@ -37,5 +37,5 @@ def with_exact_floats(spirv: bytes) -> bytes:
     added = array("I")
     for result in arithmetic:
         if result not in decorated:
-            added.extend((3 << 16 | _OP_DECORATE, result, _NO_CONTRACTION))
+            added.extend((3 << 16 | OP_DECORATE, result, NO_CONTRACTION))
     return (words[:types] + added + words[types:]).tobytes()

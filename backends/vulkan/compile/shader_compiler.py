@@ -19,6 +19,7 @@ from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS, with_exact_floats
 from lavax.backends.vulkan.compile.in_process import compiles_in_process
+from lavax.backends.vulkan.compile.ordered_floats import ORDERED_FLOATS, with_ordered_floats
 from lavax.backends.vulkan.compile.spirv import fault_of_header, fault_of_module
 from lavax.base import config, counters
 from lavax.base.errors import ShaderCompilerError
@@ -49,6 +50,13 @@ class _Compiler:
     identity: str
     compile: Callable[[str], bytes] = field(compare=False)
 
+
+# How modules are changed after they are compiled, by the marks of their shaders.
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    BRAIN_FLOATS: with_brain_floats,
+    EXACT_FLOATS: with_exact_floats,
+    ORDERED_FLOATS: with_ordered_floats,
+}
 
 # The most compiled shaders kept in memory. Programs no longer need them.
 REMEMBERED = 1024
@@ -110,6 +118,20 @@ def disassemble(spirv: bytes) -> str:
     raise ShaderCompilerError(NO_DISASSEMBLER.format(programs=", ".join(DISASSEMBLERS)))
 
 
+def text_of_module(source: str) -> str:
+    """The text of the SPIR-V module of a shader. Raises ShaderCompilerError.
+
+    A disassembler that does not know the extension by which floats keep their order shows the module without it.
+    """
+    try:
+        return disassemble(compile_glsl(source))
+    except ShaderCompilerError:
+        if ORDERED_FLOATS not in source:
+            raise
+        plain = disassemble(compile_glsl(source.replace(ORDERED_FLOATS, "")))
+        return f"; The disassembler does not know SPV_KHR_float_controls2, which the module has besides.\n{plain}"
+
+
 @functools.cache
 def _disk_cache(folder: Path) -> DiskCache:
     return DiskCache(folder, CACHE_LIMIT_BYTES)
@@ -121,8 +143,7 @@ def _spirv_cache() -> DiskCache:
 
 def _key(compiler: _Compiler, source: str) -> str:
     """What a module follows from: some are changed after they are compiled, so these also follow from lavax."""
-    is_changed = BRAIN_FLOATS in source or EXACT_FLOATS in source
-    changed_by = f" lavax {config.VERSION}" if is_changed else ""
+    changed_by = f" lavax {config.VERSION}" if any(mark in source for mark in CHANGES) else ""
     return f"{compiler.identity}{changed_by}\n{source}"
 
 
@@ -141,10 +162,9 @@ def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
     fault = fault_of_module(spirv)
     if fault is not None:
         raise ShaderCompilerError(f"{compiler.identity.strip()} gave no SPIR-V module for a shader: {fault}")
-    if BRAIN_FLOATS in source:
-        spirv = with_brain_floats(spirv)
-    if EXACT_FLOATS in source:
-        spirv = with_exact_floats(spirv)
+    for mark, change in CHANGES.items():
+        if mark in source:
+            spirv = change(spirv)
     cache.store(key, spirv)
     return spirv
 

@@ -28,7 +28,6 @@ COOPERATIVE_MATRIX = "VK_KHR_cooperative_matrix"
 COOPERATIVE_MATRIX_2 = "VK_NV_cooperative_matrix2"
 BFLOAT16 = "VK_KHR_shader_bfloat16"
 ATOMIC_FLOAT = "VK_EXT_shader_atomic_float"
-# Not enabled: it tells that the driver knows for each operation what it may do with it.
 FLOAT_CONTROLS_2 = "VK_KHR_shader_float_controls2"
 
 
@@ -71,7 +70,26 @@ EXTENSIONS = {
         ),
         frozenset(("shaderBufferFloat32Atomics", "shaderBufferFloat32AtomicAdd")),
     ),
+    FLOAT_CONTROLS_2: Extension(1000528000, ("shaderFloatControls2",), frozenset(("shaderFloatControls2",))),
 }
+# VkDriverId of the drivers that share Mesa's compiler. Where they know for each operation what they may do with it,
+# they compute floats in another order unless they are told not to, from version 26 on. Being told costs older ones
+# nothing: they fuse nothing where infinities are preserved. Other drivers are not known to reorder.
+_REORDERING = frozenset(
+    {
+        3,  # RADV
+        6,  # Intel's
+        13,  # lavapipe
+        18,  # Turnip
+        19,  # V3DV
+        20,  # PanVK
+        22,  # Venus, which hands shaders on to a driver of the host
+        23,  # Dozen
+        24,  # NVK
+        25,  # Imagination's
+        26,  # Honeykrisp
+    }
+)
 # VkComponentTypeKHR of a matrix's elements.
 _COMPONENTS = {"f16": 0, "f32": 1, "bf16": 1000141000}
 # The extensions that matrices of a dtype need.
@@ -81,13 +99,21 @@ _LARGEST_MATRIX = 16
 
 
 def usable_extensions(physical: Any) -> tuple[str, ...]:
-    """Those of EXTENSIONS that the device has, with all wanted features."""
+    """Those of EXTENSIONS that the device has, with all wanted features, and that lavax has a use for."""
     there = _names(physical)
     return tuple(
         name
         for name, extension in EXTENSIONS.items()
         if name in there and extension.wanted <= _available(physical, extension)
+        if name != FLOAT_CONTROLS_2 or _driver(physical) in _REORDERING
     )
+
+
+def _driver(physical: Any) -> int:
+    """The device's VkDriverId."""
+    driver = structure("VkPhysicalDeviceDriverProperties")
+    lib.vkGetPhysicalDeviceProperties2(physical, structure("VkPhysicalDeviceProperties2", pNext=driver))
+    return int(driver.driverID)
 
 
 def _names(physical: Any) -> set[str]:
@@ -119,7 +145,7 @@ def with_extensions(profile: DeviceProfile, instance: Any, physical: Any) -> Dev
         matrices=matrices,
         converts_matrices=bool(matrices) and converts,
         adds_floats=adds,
-        reorders_floats=FLOAT_CONTROLS_2 in _names(physical),
+        reorders_floats=FLOAT_CONTROLS_2 in there,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 
 from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS
+from lavax.backends.vulkan.compile.ordered_floats import ORDERED_FLOATS
 from lavax.backends.vulkan.glsl.accesses import (
     ACCESSES,
     BEHIND,
@@ -30,6 +31,8 @@ _FLOAT_CONTROLS = {
     "preserves_special_doubles": (4466, 4461, 64),
     "preserves_denormals": (4464, 4459, 32),  # DenormPreserve
 }
+# How drivers that compute floats in another order are kept from it. GPUs are to fuse products with sums.
+_FLOATS_IN_ORDER = {"cpu": EXACT_FLOATS, "gpu": ORDERED_FLOATS}
 _ARGUMENTS = """layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table {
     uint64_t address[];
 };
@@ -151,8 +154,8 @@ def suited(shader: Shader, profile: DeviceProfile) -> Shader:
     if not profile.int64:
         for text, other in _IN_PAIRS_OF_WORDS.items():
             source = source.replace(text, other)
-    if profile.kind == "cpu" and profile.reorders_floats:
-        source = source.replace("\n", "\n" + EXACT_FLOATS, 1)
+    if profile.reorders_floats:
+        source = source.replace("\n", "\n" + _FLOATS_IN_ORDER[profile.kind], 1)
     return replace(shader, source=_with_strict_floats(source, profile, shader.doubles))
 
 

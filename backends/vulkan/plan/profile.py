@@ -53,7 +53,7 @@ class DeviceProfile:
     preserves_special_floats: bool  # shaders may request zeros with signs, infinities and NaN in float32
     preserves_special_doubles: bool  # the same for float64
     preserves_denormals: bool  # shaders may request that denormal float32 numbers are not flushed to zero
-    reorders_floats: bool  # the driver may compute floats in another order, unless a shader's operations forbid it
+    reorders_floats: bool  # the driver may compute floats in another order, unless a shader forbids it
     float16: bool
     exact_float16: bool  # conversions to it may be rounded to the nearest, and keep denormals, signs of zeros and NaN
     int64: bool

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS, with_exact_floats
+from lavax.backends.vulkan.compile.ordered_floats import ORDERED_FLOATS
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, disassemble
 from lavax.backends.vulkan.compile.spirv import fault_of_module
 from lavax.backends.vulkan.glsl.shader import suited
@@ -52,10 +53,11 @@ def test_a_shader_with_the_mark_is_changed_when_it_is_compiled() -> None:
 
 
 @pytest.mark.parametrize("reorders", [False, True])
-def test_processors_of_drivers_that_reorder_get_the_mark(reorders: bool) -> None:
-    processor = suited(Shader(SOURCE), replace(CPU_DRIVER, reorders_floats=reorders))
-    assert (EXACT_FLOATS in processor.source) == reorders
-    assert EXACT_FLOATS not in suited(Shader(SOURCE), replace(GENERIC_GPU, reorders_floats=reorders)).source
+def test_shaders_for_drivers_that_reorder_get_the_mark_of_their_kind(reorders: bool) -> None:
+    marks = {EXACT_FLOATS, ORDERED_FLOATS}
+    for profile, mark in ((CPU_DRIVER, EXACT_FLOATS), (GENERIC_GPU, ORDERED_FLOATS)):
+        source = suited(Shader(SOURCE), replace(profile, reorders_floats=reorders)).source
+        assert {each for each in marks if each in source} == ({mark} if reorders else set())
 
 
 def test_sums_products_and_differences_are_those_that_are_written() -> None:
