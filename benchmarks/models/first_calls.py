@@ -50,6 +50,20 @@ class Clock:
 
         setattr(owner, name, timed)
 
+    def around_workers(self, owner: Any) -> None:
+        """From now on, what the extension's threads make counts by the times that they say, when it is taken."""
+        function = owner.made
+
+        @functools.wraps(function)
+        def counted(*args: Any) -> Any:
+            made = function(*args)
+            if made is not None:
+                for stage, seconds in (("glslang", made.compiler_seconds), ("driver's pipelines", made.driver_seconds)):
+                    self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+            return made
+
+        owner.made = counted
+
 
 def report(only: Sequence[str] | None, quick: bool, show: Callable[[str], Any]) -> None:
     """Shows a row for each model whose name matches, and for each state of the caches."""
@@ -109,7 +123,7 @@ def measure(name: str) -> dict[str, float]:
 
 def _clock() -> Clock:
     from lavax.backends.vulkan import backend
-    from lavax.backends.vulkan.compile import disk_cache, pipelines, plan_cache, shader_compiler
+    from lavax.backends.vulkan.compile import disk_cache, pipelines, plan_cache, shader_compiler, workers
     from lavax.backends.vulkan.run import program
     from lavax.tracer.compiled.compile import CompiledFunction
 
@@ -131,6 +145,7 @@ def _clock() -> Clock:
         (pipelines.Pipelines, "_created", "driver's pipelines"),
     ):
         clock.around(owner, name, stage)
+    clock.around_workers(workers.Workers)
     return clock
 
 

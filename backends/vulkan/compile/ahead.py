@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Hashable
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _Wanted = TypeVar("_Wanted", bound=Hashable)
 _Made = TypeVar("_Made")
 _Result = TypeVar("_Result")
+_Ready = TypeVar("_Ready", covariant=True)
+_Asked = TypeVar("_Asked", contravariant=True)
 
 # A thread that needs the interpreter waits as long for one that computes. By default it is ten times as long: longer
 # than most shaders take glslang.
@@ -46,15 +48,35 @@ class _BriskSwitches:
 _brisk_switches = _BriskSwitches()
 
 
+class Begun(Protocol[_Ready]):
+    """What is being made. `result` waits until it is there, and raises what making it raised."""
+
+    def result(self) -> _Ready: ...
+
+
+class Elsewhere(Protocol[_Asked, _Ready]):
+    """Threads that need no interpreter. `begin` gives None for what they cannot make; after `end` none of them runs."""
+
+    def begin(self, wanted: _Asked, /) -> Begun[_Ready] | None: ...
+
+    def end(self) -> None: ...
+
+
 class Ahead(Generic[_Wanted, _Made]):
-    """Makes what is wanted in several threads, as long as its `with` block lasts.
+    """Makes what is wanted in several threads, as long as its `with` block lasts: by `elsewhere`, or by `make` in
+    threads of Python's.
 
     The last that was wanted waits for another one: what wants but one thing starts no thread, and makes it itself.
     """
 
-    def __init__(self, make: Callable[[_Wanted], _Made], is_there: Callable[[_Wanted], bool]) -> None:
-        self._make, self._is_there = make, is_there
-        self._wanted: dict[_Wanted, Future[_Made] | None] = {}
+    def __init__(
+        self,
+        make: Callable[[_Wanted], _Made],
+        is_there: Callable[[_Wanted], bool],
+        elsewhere: Elsewhere[_Wanted, _Made] | None = None,
+    ) -> None:
+        self._make, self._is_there, self._elsewhere = make, is_there, elsewhere
+        self._wanted: dict[_Wanted, Begun[_Made] | None] = {}
         self._last: _Wanted | None = None
         self._threads: ThreadPoolExecutor | None = None
 
@@ -83,7 +105,8 @@ class Ahead(Generic[_Wanted, _Made]):
             return None
 
     def _begin(self, wanted: _Wanted) -> None:
-        self._wanted[wanted] = self.aside(lambda: self._make(wanted))
+        begun = None if self._elsewhere is None else self._elsewhere.begin(wanted)
+        self._wanted[wanted] = self.aside(lambda: self._make(wanted)) if begun is None else begun
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._threads is None:
@@ -93,7 +116,7 @@ class Ahead(Generic[_Wanted, _Made]):
             _brisk_switches.begin()
         return self._threads
 
-    def begun(self, wanted: _Wanted) -> Future[_Made] | None:
+    def begun(self, wanted: _Wanted) -> Begun[_Made] | None:
         """What a thread makes or has made; None if none does."""
         return self._wanted.get(wanted)
 
@@ -103,6 +126,10 @@ class Ahead(Generic[_Wanted, _Made]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
-            _brisk_switches.end()
+        try:
+            if self._elsewhere is not None:
+                self._elsewhere.end()
+        finally:
+            if self._threads is not None:
+                self._threads.shutdown(cancel_futures=True)
+                _brisk_switches.end()

@@ -11,6 +11,7 @@ from lavax.backends.vulkan.api.queue import refuse_forked
 from lavax.backends.vulkan.compile.ahead import Ahead
 from lavax.backends.vulkan.compile.driver_cache import DriverCache
 from lavax.backends.vulkan.compile.parallel import in_parallel
+from lavax.backends.vulkan.compile.pipeline_workers import PipelineWorkers, available, driver_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_again, compile_glsl
 from lavax.backends.vulkan.memory.descriptor_ranges import PipelineLayouts
 from lavax.backends.vulkan.plan.plan import Shader
@@ -53,7 +54,7 @@ class Pipelines:
 
     def ahead(self) -> Ahead[Shader, Pipeline]:
         """Creates pipelines from now on, while further shaders are written, for a later call of `get`."""
-        return Ahead(self._create, lambda shader: self.made.get(shader) is not None)
+        return Ahead(self._create, lambda shader: self.made.get(shader) is not None, self._workers())
 
     def get(
         self, shaders: Iterable[Shader], ahead: Ahead[Shader, Pipeline] | None = None
@@ -103,6 +104,13 @@ class Pipelines:
         counters.count("pipelines", len(lacking))
         return found
 
+    def _workers(self) -> PipelineWorkers[Pipeline] | None:
+        """The extension's threads, if it has such; none of them runs before it has work."""
+        if not available():
+            return None
+        driver = driver_of(self._device, self._driver_cache.handle)
+        return PipelineWorkers(driver, self._description, self._pipeline, self._create)
+
     def _create(self, shader: Shader) -> Pipeline:
         """The pipeline of a shader. If the driver refuses what the cache on disk had, it is compiled once more."""
         spirv = compile_glsl(shader.source)
@@ -119,17 +127,28 @@ class Pipelines:
         ffi.memmove(words, spirv, len(spirv))
         code = structure("VkShaderModuleCreateInfo", codeSize=len(spirv), pCode=words)
         module = created(lib.vkCreateShaderModule, self._device, code, "VkShaderModule")
-        stage = _stage(module, shader, self.names_subgroup_size)
-        layout = self.layouts.of_pipeline(tuple(form for form, _ in shader.bindings))
-        info = structure("VkComputePipelineCreateInfo", stage=stage[0], layout=layout)
+        info, kept = self._description(shader)
+        info.stage.module = module
         pipeline = ffi.new("VkPipeline *")
         result = lib.vkCreateComputePipelines(self._device, self._driver_cache.handle, 1, info, ffi.NULL, pipeline)
         lib.vkDestroyShaderModule(self._device, module, ffi.NULL)
+        del kept
         check(result, "Creating a compute pipeline")
-        return Pipeline(self._device, pipeline[0], layout)
+        return self._pipeline(shader, pipeline[0])
+
+    def _description(self, shader: Shader) -> tuple[Any, Any]:
+        """How a shader's pipeline is described to the driver, but for its module; and what must live as long."""
+        stage = _stage(shader, self.names_subgroup_size)
+        return structure("VkComputePipelineCreateInfo", stage=stage[0], layout=self._layout(shader)), stage
+
+    def _pipeline(self, shader: Shader, handle: Any) -> Pipeline:
+        return Pipeline(self._device, handle, self._layout(shader))
+
+    def _layout(self, shader: Shader) -> Any:
+        return self.layouts.of_pipeline(tuple(form for form, _ in shader.bindings))
 
 
-def _stage(module: Any, shader: Shader, names_subgroup_size: bool) -> Any:
+def _stage(shader: Shader, names_subgroup_size: bool) -> Any:
     """The shader stage of a pipeline: entry point main, with the shader's constants and subgroup size."""
     subgroup: dict[str, Any] = {}
     if shader.subgroup_size is not None:
@@ -140,7 +159,6 @@ def _stage(module: Any, shader: Shader, names_subgroup_size: bool) -> Any:
     return structure(
         "VkPipelineShaderStageCreateInfo",
         stage=vk.VK_SHADER_STAGE_COMPUTE_BIT,
-        module=module,
         pName=ffi.new("char[]", b"main"),
         pSpecializationInfo=_specialization(shader.specialization),
         **subgroup,

@@ -10,11 +10,12 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 
 from lavax.backends.vulkan import glslang
+from lavax.backends.vulkan.compile.background import in_background, wait_for_background
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS, with_exact_floats
@@ -63,6 +64,9 @@ REMEMBERED = 1024
 
 _counting = threading.Lock()
 
+# Modules by compiler and source.
+_remembered: dict[tuple[_Compiler, str], bytes] = {}
+
 
 def compile_glsl(source: str) -> bytes:
     """The SPIR-V 1.6 module of the compute shader `source`, for Vulkan 1.3.
@@ -70,19 +74,50 @@ def compile_glsl(source: str) -> bytes:
     Safe in several threads at once. Raises ShaderCompilerError if no compiler is installed, or if the compiler refuses
     the source; the message then has the failing lines.
     """
-    return _from_disk_or_compiled(_compiler(), source)
+    compiler = _compiler()
+    known = _known(compiler, source)
+    if known is not None:
+        return known
+    count_compilation()
+    return _keep(compiler, source, _compiled(compiler, source))
+
+
+def known_module(source: str) -> bytes | None:
+    """The module of a shader if memory or disk has it."""
+    return _known(_compiler(), source)
+
+
+def keep_modules(modules: Mapping[str, bytes]) -> None:
+    """Has compile_glsl know the modules of shaders, by their source: at once in memory, and soon on disk."""
+    compiler = _compiler()
+    for source, spirv in modules.items():
+        _remember((compiler, source), spirv)
+    cache, entries = _spirv_cache(), [(_key(compiler, source), spirv) for source, spirv in modules.items()]
+
+    def store() -> None:
+        for key, spirv in entries:
+            cache.store(key, spirv)
+
+    in_background(store)
 
 
 def compile_again(source: str) -> bytes:
     """As compile_glsl, for a module that the driver refused: what memory and disk have of it is forgotten first."""
     _spirv_cache().drop(_key(_compiler(), source))
-    _from_disk_or_compiled.cache_clear()
+    forget_compiled()
     return compile_glsl(source)
 
 
 def forget_compiled() -> None:
-    """Empties the cache in memory."""
-    _from_disk_or_compiled.cache_clear()
+    """Empties the cache in memory. What is still to be written to disk is written first."""
+    wait_for_background()
+    _remembered.clear()
+
+
+def count_compilation() -> None:
+    """Counts a shader that glslang compiles."""
+    with _counting:
+        counters.count("glsl_compiles")
 
 
 def accepts_extension(name: str) -> bool:
@@ -147,14 +182,33 @@ def _key(compiler: _Compiler, source: str) -> str:
     return f"{compiler.identity}{changed_by}\n{source}"
 
 
-@functools.lru_cache(maxsize=REMEMBERED)
-def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
-    cache, key = _spirv_cache(), _key(compiler, source)
-    spirv = cache.load(key)
-    if spirv is not None and fault_of_header(spirv) is None:
+def _known(compiler: _Compiler, source: str) -> bytes | None:
+    place = compiler, source
+    spirv = _remembered.get(place)
+    if spirv is not None:
         return spirv
-    with _counting:
-        counters.count("glsl_compiles")
+    spirv = _spirv_cache().load(_key(compiler, source))
+    if spirv is None or fault_of_header(spirv) is not None:
+        return None
+    _remember(place, spirv)
+    return spirv
+
+
+def _keep(compiler: _Compiler, source: str, spirv: bytes) -> bytes:
+    _spirv_cache().store(_key(compiler, source), spirv)
+    _remember((compiler, source), spirv)
+    return spirv
+
+
+def _remember(place: tuple[_Compiler, str], spirv: bytes) -> None:
+    """Without a lock, which another thread might hold when the process is forked: each step is one of the dict's."""
+    _remembered[place] = spirv
+    if len(_remembered) > REMEMBERED:
+        for older in list(_remembered)[: REMEMBERED // 2]:
+            _remembered.pop(older, None)
+
+
+def _compiled(compiler: _Compiler, source: str) -> bytes:
     try:
         spirv = compiler.compile(source)
     except glslang.GlslangError as error:
@@ -165,7 +219,6 @@ def _from_disk_or_compiled(compiler: _Compiler, source: str) -> bytes:
     for mark, change in CHANGES.items():
         if mark in source:
             spirv = change(spirv)
-    cache.store(key, spirv)
     return spirv
 
 

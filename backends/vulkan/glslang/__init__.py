@@ -58,8 +58,8 @@ def version() -> str:
 
 def compile_shader(source: str) -> bytes:
     """The SPIR-V 1.6 words of one compute shader for Vulkan 1.3. Raises GlslangError."""
-    _start()
-    ffi, lib = _extension().ffi, _extension().lib
+    extension = started()
+    ffi, lib = extension.ffi, extension.lib
     words, count, message = ffi.new("uint32_t **"), ffi.new("size_t *"), ffi.new("char **")
     if not lib.compile_shader(source.encode(), words, count, message):
         raise GlslangError(_take_text(message))
@@ -79,19 +79,19 @@ def disassemble(spirv: bytes) -> str:
     return _take_text(text)
 
 
-def _start() -> None:
-    """Initialises glslang once a process; glslang's own initialisation is not safe in several threads.
+def started() -> Any:
+    """The extension, with glslang initialised once a process, which is not safe in several threads at once.
 
-    Raises GlslangError if it fails; the next call tries again.
+    Raises GlslangError if that fails; the next call tries again.
     """
     global _started
-    if _started:
-        return
-    with _starting:
-        if not _started:
-            if not _extension().lib.start_glslang():
-                raise GlslangError("glslang could not be initialised in this process")
-            _started = True
+    if not _started:
+        with _starting:
+            if not _started:
+                if not _extension().lib.start_glslang():
+                    raise GlslangError("glslang could not be initialised in this process")
+                _started = True
+    return _extension()
 
 
 def _take_text(pointer: Any) -> str:

@@ -1,5 +1,5 @@
 // What Python sees of glslang and SPIRV-Tools: one call that compiles, one that disassembles.
-// build.py compiles this file into the extension lavax.backends.vulkan.glslang._glslang.
+// build.py compiles this file, and those that follow it, into the extension lavax.backends.vulkan.glslang._glslang.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -21,7 +21,33 @@ DECLARATIONS = """
     int compile_shader(const char *source, uint32_t **words, size_t *count, char **message);
     int disassemble_words(const uint32_t *words, size_t count, char **text);
     void release(void *memory);
+
+    typedef struct {
+        void *device;
+        uint64_t cache;
+        void *create_module;
+        void *destroy_module;
+        void *create_pipelines;
+    } pipeline_driver;
+    typedef struct {
+        int made;
+        uint64_t pipeline;
+        const uint32_t *words;
+        size_t count;
+        double compiler_seconds;
+        double driver_seconds;
+    } made_pipeline;
+    static const int brain_floats;
+    static const int exact_floats;
+    void *new_workers(size_t most);
+    void *begin_pipeline(void *threads, const pipeline_driver *driver, const char *source, int changes,
+                         const void *module, size_t nbytes, void *info, size_t module_offset);
+    made_pipeline wait_for_pipeline(void *threads, void *begun);
+    void end_workers(void *threads);
+    void drop_workers(void *threads);
 """
+# In this order, they are one file for the compiler.
+SOURCES = ("binding.cpp", "modules.cpp", "workers.cpp")
 
 # In link order. Which of them exist depends on the version of glslang: 12 has all, 15 only some.
 LIBRARIES = (
@@ -63,13 +89,18 @@ def _links(compiler: object, objects: list[str], library: str, folder: str) -> b
 # Only the extension's entry is visible. Otherwise thousands of symbols of glslang and of C++'s library, if that is
 # linked statically, are mixed with those of other copies in the process, such as the driver's compiler has.
 COMPILE_ARGUMENTS = [] if sys.platform == "win32" else ["-fvisibility=hidden", "-fvisibility-inlines-hidden"]
-LINK_ARGUMENTS = [] if sys.platform in ("win32", "darwin") else ["-Wl,--exclude-libs,ALL"]
+# C++'s headers make their templates visible whatever the compiler is told, so the linker is told, too.
+LINK_ARGUMENTS = (
+    []
+    if sys.platform in ("win32", "darwin")
+    else ["-Wl,--exclude-libs,ALL", f"-Wl,--version-script={Path(__file__).parent / 'exports.map'}"]
+)
 
 ffibuilder = FFI()
 ffibuilder.cdef(DECLARATIONS)
 ffibuilder.set_source(
     "lavax.backends.vulkan.glslang._glslang",
-    (Path(__file__).parent / "binding.cpp").read_text(encoding="utf-8"),
+    "\n".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in SOURCES),
     source_extension=".cpp",
     libraries=libraries_found(),
     extra_compile_args=COMPILE_ARGUMENTS,

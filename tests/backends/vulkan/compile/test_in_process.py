@@ -22,7 +22,7 @@ from tests.backends.vulkan.emit.shaders import ADD_ONE
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("LAVAX_CACHE", str(tmp_path / "cache"))
-    shader_compiler._from_disk_or_compiled.cache_clear()
+    shader_compiler.forget_compiled()
     in_process._probed.cache_clear()
     yield
     in_process._probed.cache_clear()

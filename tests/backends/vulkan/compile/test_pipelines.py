@@ -98,12 +98,12 @@ def test_a_module_that_the_driver_refuses_is_compiled_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAVAX_CACHE", str(tmp_path))
-    shader_compiler._from_disk_or_compiled.cache_clear()
+    shader_compiler.forget_compiled()
     good = shader_compiler.compile_glsl(ADD_ONE)
     bad = good[:-8] + good[-4:]
     key = shader_compiler._key(shader_compiler._compiler(), ADD_ONE)
     shader_compiler._spirv_cache().store(key, bad)
-    shader_compiler._from_disk_or_compiled.cache_clear()
+    shader_compiler.forget_compiled()
     given = []
 
     def driver(self: object, shader: object, spirv: bytes) -> bytes:

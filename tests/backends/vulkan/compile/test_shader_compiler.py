@@ -31,7 +31,7 @@ void main() {
 @pytest.fixture(autouse=True)
 def fresh_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("LAVAX_CACHE", str(tmp_path / "cache"))
-    shader_compiler._from_disk_or_compiled.cache_clear()
+    shader_compiler.forget_compiled()
     yield
 
 
@@ -84,7 +84,7 @@ def test_a_shader_is_compiled_once_even_across_processes(compiler: str, monkeypa
     spirv = compile_glsl(ADD_ONE)
     assert compiles() == before + 1
     assert compile_glsl(ADD_ONE) == spirv
-    shader_compiler._from_disk_or_compiled.cache_clear()
+    shader_compiler.forget_compiled()
     assert compile_glsl(ADD_ONE) == spirv
     assert compiles() == before + 1
 
@@ -117,7 +117,7 @@ def test_what_is_no_module_on_disk_is_compiled_again(name: str) -> None:
     spirv = compile_glsl(ADD_ONE)
     cache, key = shader_compiler._spirv_cache(), shader_compiler._key(shader_compiler._compiler(), ADD_ONE)
     cache.store(key, NO_MODULES[name])
-    shader_compiler._from_disk_or_compiled.cache_clear()
+    shader_compiler.forget_compiled()
     assert compile_glsl(ADD_ONE) == spirv
     assert cache.load(key) == spirv
 
@@ -157,7 +157,7 @@ def test_another_version_makes_the_modules_anew_that_lavax_changes(
     source = ADD_ONE + mark
     compile_glsl(source)
     monkeypatch.setattr(config, "VERSION", "another")
-    shader_compiler._from_disk_or_compiled.cache_clear()
+    shader_compiler.forget_compiled()
     before = counters.snapshot()["glsl_compiles"]
     compile_glsl(source)
     assert counters.snapshot()["glsl_compiles"] - before == again

@@ -252,8 +252,10 @@ def test_no_pipeline_is_created_for_a_shader_that_does_not_run(
     monkeypatch.setattr(cuts, "BOUNDS", replace(BOUNDS, seconds=1e-4, dispatch_seconds=1e-3, part_seconds=5e-4))
     monkeypatch.setattr(VulkanBackend, "_rates", RATES)
     backend.device.pipelines.forget()
-    create, created = Pipelines._create, []
-    monkeypatch.setattr(Pipelines, "_create", lambda self, shader: created.append(shader) or create(self, shader))
+    take, created = Pipelines._pipeline, []
+    monkeypatch.setattr(
+        Pipelines, "_pipeline", lambda self, shader, handle: created.append(shader) or take(self, shader, handle)
+    )
     x = np.linspace(-1, 1, 64 * 4096, dtype=np.float32).reshape(64, 4096)
     compiled = lx.compile(lambda x: (lnp.cumsum(lnp.sin(x), axis=1) @ x.T, lnp.sum(x)))
     product, _ = compiled(x)

@@ -1,0 +1,97 @@
+"""Pipelines made from GLSL by the extension's own threads, which never ask for the interpreter's lock.
+
+A shader's pipeline otherwise asks for it some twenty times, and each time stops the thread that writes further shaders.
+"""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from lavax.backends.vulkan import glslang
+from lavax.base.quick_dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A device, its cache of pipelines, and three of its functions, all as numbers."""
+
+    device: int
+    cache: int
+    create_module: int
+    destroy_module: int
+    create_pipelines: int
+
+
+@dataclass(frozen=True)
+class Made:
+    """A pipeline's handle as a number and its SPIR-V module, and the seconds that glslang and the driver took."""
+
+    pipeline: int
+    spirv: bytes
+    compiler_seconds: float
+    driver_seconds: float
+
+
+class Workers:
+    """Threads that make pipelines; one is started when there is work that no other is free for.
+
+    For one thread of Python's at a time, and for the process that made it.
+    """
+
+    def __init__(self, driver: Driver) -> None:
+        extension = glslang.started()
+        self._ffi, self._lib = extension.ffi, extension.lib
+        self._driver = self._driver_in_c(driver)
+        self._threads = self._lib.new_workers(os.cpu_count() or 1)
+        self._process = os.getpid()
+
+    def begin(
+        self, source: str, spirv: bytes | None, brain_floats: bool, exact_floats: bool, info: int, module_offset: int
+    ) -> Any:
+        """Has a pipeline made soon of a shader's GLSL, or of its module if that is there; None if no thread starts.
+
+        `info` is the address of the pipeline's description as the driver reads it, in which the module is set at that
+        offset; it must live until `end`. `brain_floats` and `exact_floats` are how the module of GLSL is changed.
+        """
+        ffi, lib = self._ffi, self._lib
+        if self._threads == ffi.NULL:
+            return None
+        changes = (lib.brain_floats if brain_floats else 0) | (lib.exact_floats if exact_floats else 0)
+        module = spirv or b""
+        where = ffi.cast("void *", info)
+        begun = lib.begin_pipeline(
+            self._threads, self._driver, source.encode(), changes, module, len(module), where, module_offset
+        )
+        return None if begun == ffi.NULL else begun
+
+    def made(self, begun: Any) -> Made | None:
+        """What was begun, when it is there; None if it could not be made, or `end` came before its turn."""
+        found = self._lib.wait_for_pipeline(self._threads, begun)
+        if not found.made:
+            return None
+        spirv = bytes(self._ffi.buffer(found.words, found.count * 4))
+        return Made(found.pipeline, spirv, found.compiler_seconds, found.driver_seconds)
+
+    def end(self) -> None:
+        """Begins nothing more, and waits for what is begun. `made` may still be asked."""
+        if os.getpid() == self._process:  # the threads are not in a forked one
+            self._lib.end_workers(self._threads)
+
+    def drop(self) -> None:
+        """After `end`: frees all memory."""
+        if os.getpid() == self._process:
+            self._lib.drop_workers(self._threads)
+            self._threads = self._ffi.NULL
+
+    def _driver_in_c(self, driver: Driver) -> Any:
+        found = self._ffi.new("pipeline_driver *")
+        found.device = self._ffi.cast("void *", driver.device)
+        found.cache = driver.cache
+        for name in ("create_module", "destroy_module", "create_pipelines"):
+            setattr(found, name, self._ffi.cast("void *", getattr(driver, name)))
+        return found
+
+
+def available() -> bool:
+    """Whether the extension has such threads: one that was built by an earlier version has none."""
+    return hasattr(glslang.started().lib, "begin_pipeline")
