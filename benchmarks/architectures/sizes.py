@@ -18,11 +18,13 @@ from benchmarks.architectures import (
     mixers,
     operators,
     pairs,
+    pixels,
     relative_bias,
     sets,
     solvers,
     sound,
     state_spaces,
+    transformers,
 )
 from benchmarks.models.workload import Arrays, normal, tokens
 
@@ -92,6 +94,16 @@ def ratings(rows: int, users: int, items: int) -> Draw:
     return lambda generator: (tokens(generator, users, rows), tokens(generator, items, rows), normal(generator, rows))
 
 
+def paired_texts(words: int, batch: int, length: int) -> Draw:
+    """Texts to read, the words before those to predict, these, and how far places are from each other."""
+
+    def draw(generator: np.random.Generator) -> Arrays:
+        ids = (tokens(generator, words, batch, length) for _ in range(3))
+        return (*ids, relative_bias.buckets(length), *transformers.causal_buckets(length))
+
+    return draw
+
+
 def boxes(batch: int, size: int, objects: int) -> Draw:
     def draw(generator: np.random.Generator) -> Arrays:
         boxes = generator.random((batch, objects, 4), np.float32)
@@ -144,4 +156,10 @@ ARCHITECTURES: tuple[tuple[str, Loss, Draw], ...] = (
     ("smoothed", pairs.smoothed, texts(50257, 2048)),
     ("factors", pairs.factors, ratings(8192, 100_000, 50_000)),
     ("detr", detection.detr, boxes(4, 512, 20)),
+    ("vit-registers", transformers.vit_with_registers, images(16, 224, (1000, 16))),
+    ("t5-pairs", transformers.t5_in_pairs, paired_texts(32128, 8, 128)),
+    ("mobilenet-v3", pixels.mobilenet_v3, images(16, 224, (1000, 16))),
+    ("densenet", pixels.densenet, images(8, 224, (1000, 8))),
+    ("super-resolution", pixels.super_resolution, normals((16, 3, 48, 48), (16, 3, 96, 96))),
+    ("autoencoder", pixels.autoencoder, normals((64, 3, 64, 64), (64, 128))),
 )

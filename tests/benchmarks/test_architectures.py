@@ -17,12 +17,14 @@ from benchmarks.architectures import (
     mixers,
     operators,
     pairs,
+    pixels,
     relative_bias,
     sets,
     sizes,
     solvers,
     sound,
     state_spaces,
+    transformers,
 )
 from benchmarks.architectures.sizes import ARCHITECTURES, Draw, Loss
 from benchmarks.architectures.workloads import workload
@@ -88,6 +90,18 @@ INTERPRETED: dict[str, tuple[Loss, Draw]] = {
     "clip": (partial(pairs.clip, width=16), sizes.paired(8, 12, 10)),
     "smoothed": (partial(pairs.smoothed, words=40, width=16), sizes.texts(40, 8)),
     "factors": (partial(pairs.factors, sizes=(20, 10)), sizes.ratings(16, 20, 10)),
+    "vit with registers": (
+        partial(transformers.vit_with_registers, layers=1, width=64, registers=2), sizes.images(1, 224, (1000, 1)),
+    ),
+    "t5 in pairs": (
+        partial(transformers.t5_in_pairs, layers=1, width=64, words=50), sizes.paired_texts(50, 2, 12),
+    ),
+    "super-resolution": (
+        partial(pixels.super_resolution, blocks=1, width=8), sizes.normals((2, 3, 8, 8), (2, 3, 16, 16)),
+    ),
+    "autoencoder": (
+        partial(pixels.autoencoder, width=8, latent=6), sizes.normals((2, 3, 32, 32), (2, 6)),
+    ),
 }  # fmt: skip
 
 
