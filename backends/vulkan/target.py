@@ -12,7 +12,13 @@ from lavax.backends.vulkan.emit.attention.scores import (
     stores_scores,
     stores_short_scores,
 )
-from lavax.backends.vulkan.emit.contract.choose import choose_parts, line_of, shares_shader, stores_rounded
+from lavax.backends.vulkan.emit.contract.choose import (
+    choose_parts,
+    leaves_idle,
+    line_of,
+    shares_shader,
+    stores_rounded,
+)
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import (
     few_steps_of,
@@ -116,6 +122,7 @@ def _products(profile: DeviceProfile) -> Products:
         shares_shader=lambda dot: shares_shader(dot, profile),
         windows_as_rows=lambda rows, columns: windows_as_rows(rows, columns, profile),
         step_of_windows=VECTOR if profile.kind == "cpu" else 1,
+        leaves_idle=lambda dot: leaves_idle(dot, profile),
         vectors_as_sums=profile.kind == "gpu",
         writes_out=is_written_out if profile.kind == "cpu" else lambda dot: False,
     )

@@ -103,7 +103,18 @@ def unsuited_epilogue(fusion: Fusion, node: Node, draft: KernelDraft, cost: int,
     if one_to_one and product in fusion.sharing and not _is_in_strides(fusion, node, draft):
         return Reason.STRIDES
     bases = (base for base in fusion.all_bases_of(node.operands) if fusion.draft_of[base] is draft)
-    return None if all(fusion.readers.converge(base) for base in bases) else Reason.READ_APART
+    if not all(fusion.readers.converge(base) for base in bases):
+        return Reason.READ_APART
+    return Reason.BESIDE if _reads_one_beside(fusion, node, draft) else None
+
+
+def _reads_one_beside(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:
+    """Whether a node reads another product that waits for as much as the one of `draft`, neither of which keeps the
+    device busy alone."""
+    owners = {fusion.draft_of.get(array) for array in fusion.arrays_of(node.operands, draft)}
+    level, leaves_idle = draft.order[0], fusion.target.products.leaves_idle
+    beside = [owner for owner in owners if owner is not None and owner.kind == "contract" and owner.order[0] == level]
+    return bool(beside) and all(leaves_idle(product) for each in (draft, *beside) for product in each.heavy)
 
 
 def _is_in_strides(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:

@@ -16,6 +16,7 @@ class Reason(Enum):
     EPILOGUE_COST = "it costs more than a contraction's tile may repeat for each of its elements"
     EPILOGUE_ARRAYS = "a contraction's tile would read more arrays than it may"
     READ_APART = "what is computed from the contraction does not come together in one value of its size soon"
+    BESIDE = "it reads a second product, which runs beside this one if neither computes it"
     NO_COORDINATES = "its elements are not one to one with the kernel's"
     LONG_ROWS = "it would go over long rows again, of which there are too few to keep a device busy"
     TURNED = "its elements lie in another order than the kernel's rows, so neighbours would be written far apart"

@@ -79,6 +79,9 @@ class Products:
     writes_out: Callable[[Node], bool] = _no
     # Whether the product of a large matrix and a vector, too, is best a sum over the matrix's rows.
     vectors_as_sums: bool = False
+    # Whether a product alone leaves processors idle. Then an operation on two such products that wait for the same is
+    # left to a later kernel: in the epilogue of one it would wait for the other.
+    leaves_idle: Callable[[Node], bool] = _no
     # Whether every product with a vector stays a contraction.
     vectors_stay: bool = False
     # Whether a contraction of few rows is best computed together with others of its shape, by a kernel that computes

@@ -10,6 +10,7 @@ from lavax.backends.vulkan.emit.contract.choose_gpu import (
     cooperative_tiles,
     cost_of_tile,
     parts_of_sum,
+    processors_of,
     shared_tiles,
     workgroup_tiles,
 )
@@ -64,6 +65,14 @@ class PaddedLines:
     least: int = 512  # of its rows, its columns and its sum
 
 
+@dataclass(frozen=True)
+class IdleProcessors:
+    """When a product alone leaves processors idle. Exercised by `python -m benchmarks models`."""
+
+    tiles: int = 2  # of matrices for each processor: fewer run all at once, and other tiles beside them
+
+
+_IDLE_PROCESSORS = IdleProcessors()
 _STORED_ROUNDING = StoredRounding()
 _PADDED_LINES = PaddedLines()
 LONG_SUMS = LongSums()
@@ -154,6 +163,15 @@ def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:
     if not pays and not lies_apart(dot, side):
         return False
     return isinstance(choose_schedule(dot, profile), CooperativeTile)
+
+
+def leaves_idle(dot: Node, profile: DeviceProfile) -> bool:
+    """Whether the tiles of a product by matrices are too few to keep all processors busy, at least at its end."""
+    if profile.kind == "cpu" or not dot.attrs["precision"]:
+        return False
+    tile = choose_schedule(dot, profile)
+    few = _IDLE_PROCESSORS.tiles * processors_of(profile)
+    return isinstance(tile, CooperativeTile) and tile.tiles(sizes_of(dot)) < few
 
 
 def line_of(dot: Node, profile: DeviceProfile) -> int:

@@ -132,7 +132,7 @@ def _of_shared_memory(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> tu
 
 
 def _are_enough(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
-    return tile.tiles(sizes) >= _processors(profile) * _ENOUGH_TILES.get((tile.rows, tile.columns), 0)
+    return tile.tiles(sizes) >= processors_of(profile) * _ENOUGH_TILES.get((tile.rows, tile.columns), 0)
 
 
 def cost_of_tile(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
@@ -140,7 +140,7 @@ def cost_of_tile(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, p
 
     It is the time of the processor with most tiles. A processor with few invocations waits for some of its loads.
     """
-    processors = _processors(profile)
+    processors = processors_of(profile)
     most = -(-tile.tiles(sizes) * parts // processors)
     busy = math.pow(min(most * tile.threads / _COSTS.busy_invocations, 1), _COSTS.idle_exponent)
     rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
@@ -151,7 +151,7 @@ def cost_of_tile(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, p
     return products + (parts > 1) * (_COSTS.second_kernel + _COSTS.partial_result * parts * sizes.b * sizes.m * sizes.n)
 
 
-def _processors(profile: DeviceProfile) -> int:
+def processors_of(profile: DeviceProfile) -> int:
     return profile.busy_invocations // _COSTS.busy_invocations
 
 

@@ -20,7 +20,7 @@ from lavax.backends.vulkan.compile import pipelines, shader_compiler
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.emit.contract import kernel as contract
-from lavax.backends.vulkan.emit.contract.choose import choose_schedule, line_of, stores_rounded
+from lavax.backends.vulkan.emit.contract.choose import choose_schedule, leaves_idle, line_of, stores_rounded
 from lavax.backends.vulkan.emit.contract.cooperative import _spread
 from lavax.backends.vulkan.emit.contract.tiles import (
     COOPERATIVE_TILES,
@@ -29,7 +29,7 @@ from lavax.backends.vulkan.emit.contract.tiles import (
     cooperative_tile,
     fits,
 )
-from lavax.backends.vulkan.plan.profile import GENERIC_GPU, MatrixShape
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU, DeviceProfile, MatrixShape
 from lavax.ir import parse
 from lavax.ir.graph import graph_of
 from lavax.ir.types import DTYPES
@@ -346,6 +346,21 @@ def test_lines_are_whole_vectors_for_large_products_by_matrices(sizes: tuple[int
 def test_small_tiles_are_as_deep_as_long_sums_allow(summed: int, depth: int) -> None:
     chosen = choose_schedule(dot_of(192, summed, 128), WITH_MATRICES)
     assert isinstance(chosen, CooperativeTile) and (chosen.rows, chosen.columns, chosen.depth) == (32, 32, depth)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "profile", "idle"),
+    [
+        ((2048, 576, 1536), WITH_MATRICES, True),  # 192 tiles of 128 x 128
+        ((2048, 1024, 4096), WITH_MATRICES, False),  # 512
+        ((2048, 576, 1536), GENERIC_GPU, False),
+        ((2048, 576, 1536), replace(WITH_MATRICES, kind="cpu"), False),
+    ],
+)
+def test_few_tiles_of_matrices_leave_processors_idle(
+    sizes: tuple[int, int, int], profile: DeviceProfile, idle: bool
+) -> None:
+    assert leaves_idle(dot_of(*sizes), profile) is idle
 
 
 def test_a_cpu_driver_makes_none() -> None:
