@@ -5,8 +5,8 @@ to loads from memory and the registers that hold reductions. Each value is writt
 its coordinates are known.
 
 Coordinates use the kernel's own loop variables, in which fusion found each value's coordinates; `Body.at` maps those to
-the shader's variables. An index may contain the variable "lane", which stands for 0, 1, 2 and 3 at once: the value is
-then a vector of four, and four neighbours in memory are one load.
+the shader's variables. Where an index contains the variable "lane", the value is a vector of four (`lanes`), and four
+neighbours in memory are one load; so are some that are asked for one by one (`neighbours`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,21 @@ from contextlib import contextmanager
 from dataclasses import field
 from operator import attrgetter
 
-from lavax.backends.vulkan.glsl.accesses import FROM_WORDS, NARROW_VECTORS, WORD_BYTES, WORD_RUNS, element_types
+from lavax.backends.vulkan.glsl import neighbours
+from lavax.backends.vulkan.glsl.accesses import element_types
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.given import ConstantTexts
+from lavax.backends.vulkan.glsl.lanes import (
+    LANE,
+    LANE_NAME,
+    GlslValue,
+    is_multiple,
+    lane_step,
+    quotient_exact,
+    widen,
+    widened,
+)
 from lavax.backends.vulkan.glsl.memory import Memory
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.base.often_made import often_made
@@ -34,14 +45,11 @@ from lavax.passes.kernels.index import (
     Quotient,
     Remainder,
     Variable,
-    add,
     constant,
     flatten,
-    linear,
     lookups_of,
     of_atom,
     substitute,
-    variable,
 )
 from lavax.passes.kernels.reads import (
     READS,
@@ -53,17 +61,6 @@ from lavax.passes.kernels.reads import (
     inside_unshear,
 )
 from lavax.passes.kernels.runs import reads_in_one
-
-LANE = variable("lane", VECTOR)
-_LANE = "lane"
-
-
-@often_made(eq=True)
-class GlslValue:
-    """A GLSL expression without side effects, usually a name, and its width."""
-
-    text: str
-    width: int
 
 
 @often_made()
@@ -160,11 +157,11 @@ class Body:
             yield
         self.pinned = before
 
-    def _scope_for(self, variables: frozenset[str], lookups: Iterable[Lookup] = ()) -> Scope:
+    def scope_for(self, variables: frozenset[str], lookups: Iterable[Lookup] = ()) -> Scope:
         """The outermost block in which the loop variables and the numbers of `lookups` are known, from the pinned one
         inwards. A number may be written further inwards than its variables need: as a component of a vector."""
         first = max((self._depth_of(lookup) for lookup in lookups), default=0)
-        missing, first = variables - {_LANE}, max(first, self.pinned)
+        missing, first = variables - {LANE_NAME}, max(first, self.pinned)
         for number, scope in enumerate(self.scopes):
             missing = missing - scope.variables
             if not missing and number >= first:
@@ -211,7 +208,7 @@ class Body:
         for scope in self.scopes:
             if atom.key in scope.atoms:
                 return scope.atoms[atom.key]
-        scope = self._scope_for(atom.variables, lookups_of(of_atom(atom)))
+        scope = self.scope_for(atom.variables, lookups_of(of_atom(atom)))
         scope.atoms[atom.key] = self.declare(scope, "int", self._atom_text(atom))
         return scope.atoms[atom.key]
 
@@ -236,16 +233,16 @@ class Body:
 
     def _components(self, index: Index) -> list[str]:
         """An index with lanes, as four ints."""
-        return [self.index(substitute(index, {_LANE: constant(c)})) for c in range(VECTOR)]
+        return [self.index(substitute(index, {LANE_NAME: constant(c)})) for c in range(VECTOR)]
 
     def index_value(self, index: Index) -> GlslValue:
         """An index as a value: an int, or four."""
-        if _LANE not in index.variables:
+        if LANE_NAME not in index.variables:
             return GlslValue(self.index(index), 1)
         step = lane_step(index)
         if step is None:
             return GlslValue(f"ivec4({', '.join(self._components(index))})", VECTOR)
-        base = self.index(substitute(index, {_LANE: constant(0)}))
+        base = self.index(substitute(index, {LANE_NAME: constant(0)}))
         return GlslValue(f"(ivec4({base}) + ivec4({', '.join(str(step * c) for c in range(VECTOR))}))", VECTOR)
 
     # -- values -------------------------------------------------------------------------------------------------------
@@ -307,7 +304,7 @@ class Body:
 
     def _write(self, node: Node, place: Place, value: GlslValue) -> None:
         self.uses.doubles |= node.dtype.name == "f64"
-        scope = self._scope_for(place.variables, place.lookups)
+        scope = self.scope_for(place.variables, place.lookups)
         if not value.text.isidentifier() and node.op != "constant":
             value = GlslValue(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
         scope.values[node, place] = value
@@ -316,11 +313,11 @@ class Body:
 
     def _offer_as_index(self, scope: Scope, node: Node, at: Coordinates, value: GlslValue) -> None:
         """Records, per lane, the name under which a gather's coordinates find an index."""
-        if not any(_LANE in index.variables for index in at):
+        if not any(LANE_NAME in index.variables for index in at):
             scope.lookups[node, at] = value.text
             return
         for number, component in enumerate(COMPONENTS):
-            place = tuple(substitute(index, {_LANE: constant(number)}) for index in at)
+            place = tuple(substitute(index, {LANE_NAME: constant(number)}) for index in at)
             scope.lookups[node, place] = f"{value.text}.{component}" if value.width == VECTOR else value.text
 
     def _expression(self, node: Node, at: Coordinates, reads: tuple[Read, ...]) -> GlslValue:
@@ -387,9 +384,9 @@ class Body:
     def within(self, condition: Within) -> GlslValue:
         """A condition on an index, as a bool or four."""
         index = self.real(condition.index)
-        if _LANE not in index.variables:
+        if LANE_NAME not in index.variables:
             return GlslValue(self._within_text(condition, self.index(index)), 1)
-        base = substitute(index, {_LANE: constant(0)})
+        base = substitute(index, {LANE_NAME: constant(0)})
         begins = is_multiple(base, VECTOR) and condition.low % VECTOR == 0 == (condition.high + 1) % VECTOR
         if begins and condition.step == 1 and lane_step(index) == 1:  # all four are within, or none
             return GlslValue(self._within_text(condition, self.index(base)), 1)
@@ -425,7 +422,7 @@ class Body:
             found = known.loads.get(load)
             if found is not None:
                 return found
-        scope = self._scope_for(position.variables, lookups_of(position))
+        scope = self.scope_for(position.variables, lookups_of(position))
         value = self.load_at(node, position)
         name = self.declare(scope, type_name(node.dtype, value.width), value.text)
         found = scope.loads[load] = GlslValue(name, value.width)
@@ -443,20 +440,20 @@ class Body:
         """The array's element, or four, at a position in the shader's variables; inside the array in any case."""
         position = inside(position, node.type.size)
         address, kind = self.addresses[node], node.dtype.name
-        if _LANE not in position.variables:
-            element = self._element_of_run(node, position)
+        if LANE_NAME not in position.variables:
+            element = neighbours.element_of_run(self, node, position)
             return GlslValue(element or self.memory.loaded(node.dtype, address, self.index(position)), 1)
-        base = substitute(position, {_LANE: constant(0)})
+        base = substitute(position, {LANE_NAME: constant(0)})
         if self.is_aligned(node, position):
-            half = self._half_of_pair(node, base)
+            half = neighbours.half_of_pair(self, node, base)
             if half is not None:
                 return self._as_read(half, VECTOR, node.dtype)
             aligned = self.index(quotient_exact(base, VECTOR))
             return self._as_read(self.memory.four(node.dtype, address, aligned), VECTOR, node.dtype)
-        joined = self._joined(node, position) if self.aligned_reads else None
+        joined = neighbours.joined(self, node, position)
         if joined is not None:
             return joined
-        swizzled = self._within_vector(node, position)
+        swizzled = neighbours.within_vector(self, node, position)
         if swizzled is not None:
             return self._as_read(swizzled, VECTOR, node.dtype)
         if lane_step(position) == 1 and node.dtype.bits not in self.memory.packed:
@@ -468,79 +465,9 @@ class Body:
         vector = element_types(kind)[1]
         return self._as_read(f"{vector}({', '.join(loads)})", VECTOR, node.dtype)
 
-    def _joined(self, node: Node, position: Index) -> GlslValue | None:
-        """Four elements, most of which are components of vectors that are read anyway; None if they are not."""
-        places = [substitute(position, {_LANE: constant(number)}) for number in range(VECTOR)]
-        vectors = [(add(place, -(place.constant % VECTOR)), place.constant % VECTOR) for place in places]
-        keys = [(node, linear([(base, 1), (LANE, 1)]).key) for base, _ in vectors]
-        if sum(key in self.aligned_reads for key in keys) < VECTOR // 2:
-            return None
-        texts = []
-        for key, (_, number), place in zip(keys, vectors, places, strict=True):
-            if key in self.aligned_reads:
-                texts.append(f"{self._aligned(*key).text}.{COMPONENTS[number]}")
-            else:
-                texts.append(self.memory.loaded(node.dtype, self.addresses[node], self.index(place)))
-        return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(texts)})", VECTOR)
-
-    def _within_vector(self, node: Node, position: Index) -> str | None:
-        """Four elements, some of them twice, as components of one vector that a descriptor gives, as both parts of a
-        complex number need each part of its factors; None if they are not."""
-        address = self.addresses[node]
-        if address not in self.memory.read_descriptors or node in self.unaligned or node.type.size % VECTOR:
-            return None
-        places = [substitute(position, {_LANE: constant(number)}) for number in range(VECTOR)]
-        starts = {start.key: start for start in (add(place, -(place.constant % VECTOR)) for place in places)}
-        (start, *others) = starts.values()
-        if others or not is_multiple(start, VECTOR) or node.dtype.storage.itemsize < WORD_BYTES:
-            return None
-        vector = self.memory.four(node.dtype, address, self.index(quotient_exact(start, VECTOR)))
-        return f"{vector}.{''.join(COMPONENTS[place.constant % VECTOR] for place in places)}"
-
-    def _aligned(self, node: Node, key: str) -> GlslValue:
-        """An aligned vector, which is read now if it was not before."""
-        found = next((scope.loads[node, key] for scope in self.scopes if (node, key) in scope.loads), None)
-        if found is None:
-            value = self.load_at(node, self.aligned_reads[node, key])
-            name = self.declare(self.scopes[-1], type_name(node.dtype, VECTOR), value.text)
-            found = self.scopes[-1].loads[node, key] = GlslValue(name, VECTOR)
-        return found
-
-    def _half_of_pair(self, node: Node, base: Index) -> str | None:
-        """Four narrow elements as memory holds them, out of eight that are one load; None if they are not read so."""
-        pair, narrow = 2 * VECTOR, NARROW_VECTORS.get(node.dtype.storage.itemsize)
-        start = add(base, -(base.constant % pair))
-        if not self.loads_runs or narrow is None or node.type.size % pair or not is_multiple(start, pair):
-            return None
-        suffix, vector, halves = narrow.pair
-        words = self._words_of_run(node, start, pair, suffix, vector)
-        elements = self.uses.access(narrow.signed if node.dtype.kind == "int" else narrow.elements)
-        return f"{elements}({words}.{halves[base.constant % pair // VECTOR]})"
-
-    def _element_of_run(self, node: Node, position: Index) -> str | None:
-        """An element of 32 bits out of four or two neighbours that are one load; None if it is not read so."""
-        from_words = FROM_WORDS.get(node.dtype.name)
-        if not self.loads_runs or from_words is None or node in self.unaligned:
-            return None
-        for count, suffix, vector in WORD_RUNS:
-            start = add(position, -(position.constant % count))
-            if node.type.size % count == 0 and start.variables and is_multiple(start, count):
-                words = self._words_of_run(node, start, count, suffix, vector)
-                return from_words.format(f"{words}.{COMPONENTS[position.constant % count]}")
-        return None
-
-    def _words_of_run(self, node: Node, start: Index, count: int, suffix: str, vector: str) -> str:
-        """The words, or vectors of narrow elements, that begin at a multiple of `count` elements, as one load."""
-        scope = self._scope_for(start.variables, lookups_of(start))
-        if (node, start) not in scope.runs:
-            position = self.index(quotient_exact(start, count))
-            text = f"{self.uses.reference('u32', suffix)}({self.addresses[node]}).data[{position}]"
-            scope.runs[node, start] = self.declare(scope, vector, text)
-        return scope.runs[node, start]
-
     def is_aligned(self, node: Node, position: Index) -> bool:
         """Whether the lanes of a position are four elements that begin at a multiple of four."""
-        base = substitute(position, {_LANE: constant(0)})
+        base = substitute(position, {LANE_NAME: constant(0)})
         return lane_step(position) == 1 and is_multiple(base, VECTOR) and node not in self.unaligned
 
     def _as_read(self, text: str, width: int, dtype: DType) -> GlslValue:
@@ -549,11 +476,11 @@ class Body:
     def store(self, node: Node, at: Coordinates, value: GlslValue, address: str) -> None:
         """Writes a value to the node's array in memory, inside it in any case."""
         position, is_held = inside(self._position(node, at), node.type.size), node.op == "cast"
-        if _LANE not in position.variables:
+        if LANE_NAME not in position.variables:
             self.line(self.memory.stored(node.dtype, address, self.index(position), value.text, is_held))
             return
         if self.is_aligned(node, position):
-            base = substitute(position, {_LANE: constant(0)})
+            base = substitute(position, {LANE_NAME: constant(0)})
             wide = self.memory.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype, is_held)
             self.line(self.memory.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
@@ -573,34 +500,4 @@ class Body:
         self.line(self.memory.stored_words(address, self.index(number), words))
 
 
-def widen(text: str, width: int, wanted: int, vector: str) -> str:
-    return text if width == wanted else f"{vector}({text})"
-
-
-def widened(value: GlslValue, width: int, dtype: DType) -> str:
-    """The value's text at a width: a scalar stands for four equal components."""
-    return widen(value.text, value.width, width, type_name(dtype, VECTOR))
-
-
-def lane_step(index: Index) -> int | None:
-    """The index's growth from lane to lane; None if it varies."""
-    step = 0
-    for atom, coefficient in index.terms:
-        if isinstance(atom, Variable) and atom.name == _LANE:
-            step = coefficient
-        elif _LANE in atom.variables:
-            return None
-    return step
-
-
-def is_multiple(index: Index, divisor: int) -> bool:
-    """Whether the index is certainly a multiple."""
-    return index.constant % divisor == 0 and all(coefficient % divisor == 0 for _, coefficient in index.terms)
-
-
-def quotient_exact(index: Index, divisor: int) -> Index:
-    """index / divisor, for a multiple of the divisor."""
-    return Index(tuple((atom, coefficient // divisor) for atom, coefficient in index.terms), index.constant // divisor)
-
-
-__all__ = ["LANE", "Body", "GlslValue", "is_multiple", "widened"]
+__all__ = ["LANE", "Body", "GlslValue", "is_multiple", "lane_step", "quotient_exact", "widen", "widened"]

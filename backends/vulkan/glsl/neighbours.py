@@ -1,0 +1,95 @@
+"""Neighbours in memory that are one load, whether they are asked for together or one after the other.
+
+Vectors are put together of components of others that are read anyway; single elements of 32 bits, and vectors of narrow
+ones, are parts of longer runs. Each function gives None where the elements are not read so.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lavax.backends.vulkan.glsl.accesses import FROM_WORDS, NARROW_VECTORS, WORD_BYTES, WORD_RUNS
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, LANE_NAME, GlslValue, is_multiple, quotient_exact
+from lavax.ir.graph import Node
+from lavax.passes.kernels.index import Index, add, constant, linear, lookups_of, substitute
+
+if TYPE_CHECKING:
+    from lavax.backends.vulkan.glsl.body import Body
+
+
+def joined(body: Body, node: Node, position: Index) -> GlslValue | None:
+    """Four elements, most of which are components of vectors that are read anyway; None if they are not."""
+    if not body.aligned_reads:
+        return None
+    places = [substitute(position, {LANE_NAME: constant(number)}) for number in range(VECTOR)]
+    vectors = [(add(place, -(place.constant % VECTOR)), place.constant % VECTOR) for place in places]
+    keys = [(node, linear([(base, 1), (LANE, 1)]).key) for base, _ in vectors]
+    if sum(key in body.aligned_reads for key in keys) < VECTOR // 2:
+        return None
+    texts = []
+    for key, (_, number), place in zip(keys, vectors, places, strict=True):
+        if key in body.aligned_reads:
+            texts.append(f"{_aligned(body, *key).text}.{COMPONENTS[number]}")
+        else:
+            texts.append(body.memory.loaded(node.dtype, body.addresses[node], body.index(place)))
+    return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(texts)})", VECTOR)
+
+
+def within_vector(body: Body, node: Node, position: Index) -> str | None:
+    """Four elements, some of them twice, as components of one vector that a descriptor gives, as both parts of a
+    complex number need each part of its factors; None if they are not."""
+    address = body.addresses[node]
+    if address not in body.memory.read_descriptors or node in body.unaligned or node.type.size % VECTOR:
+        return None
+    places = [substitute(position, {LANE_NAME: constant(number)}) for number in range(VECTOR)]
+    starts = {start.key: start for start in (add(place, -(place.constant % VECTOR)) for place in places)}
+    (start, *others) = starts.values()
+    if others or not is_multiple(start, VECTOR) or node.dtype.storage.itemsize < WORD_BYTES:
+        return None
+    vector = body.memory.four(node.dtype, address, body.index(quotient_exact(start, VECTOR)))
+    return f"{vector}.{''.join(COMPONENTS[place.constant % VECTOR] for place in places)}"
+
+
+def _aligned(body: Body, node: Node, key: str) -> GlslValue:
+    """An aligned vector, which is read now if it was not before."""
+    found = next((scope.loads[node, key] for scope in body.scopes if (node, key) in scope.loads), None)
+    if found is None:
+        value = body.load_at(node, body.aligned_reads[node, key])
+        name = body.declare(body.scopes[-1], type_name(node.dtype, VECTOR), value.text)
+        found = body.scopes[-1].loads[node, key] = GlslValue(name, VECTOR)
+    return found
+
+
+def half_of_pair(body: Body, node: Node, base: Index) -> str | None:
+    """Four narrow elements as memory holds them, out of eight that are one load; None if they are not read so."""
+    pair, narrow = 2 * VECTOR, NARROW_VECTORS.get(node.dtype.storage.itemsize)
+    start = add(base, -(base.constant % pair))
+    if not body.loads_runs or narrow is None or node.type.size % pair or not is_multiple(start, pair):
+        return None
+    suffix, vector, halves = narrow.pair
+    words = _words_of_run(body, node, start, pair, suffix, vector)
+    elements = body.uses.access(narrow.signed if node.dtype.kind == "int" else narrow.elements)
+    return f"{elements}({words}.{halves[base.constant % pair // VECTOR]})"
+
+
+def element_of_run(body: Body, node: Node, position: Index) -> str | None:
+    """An element of 32 bits out of four or two neighbours that are one load; None if it is not read so."""
+    from_words = FROM_WORDS.get(node.dtype.name)
+    if not body.loads_runs or from_words is None or node in body.unaligned:
+        return None
+    for count, suffix, vector in WORD_RUNS:
+        start = add(position, -(position.constant % count))
+        if node.type.size % count == 0 and start.variables and is_multiple(start, count):
+            words = _words_of_run(body, node, start, count, suffix, vector)
+            return from_words.format(f"{words}.{COMPONENTS[position.constant % count]}")
+    return None
+
+
+def _words_of_run(body: Body, node: Node, start: Index, count: int, suffix: str, vector: str) -> str:
+    """The words, or vectors of narrow elements, that begin at a multiple of `count` elements, as one load."""
+    scope = body.scope_for(start.variables, lookups_of(start))
+    if (node, start) not in scope.runs:
+        position = body.index(quotient_exact(start, count))
+        text = f"{body.uses.reference('u32', suffix)}({body.addresses[node]}).data[{position}]"
+        scope.runs[node, start] = body.declare(scope, vector, text)
+    return scope.runs[node, start]
