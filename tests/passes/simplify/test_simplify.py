@@ -343,9 +343,9 @@ def test_two_thousand_layers() -> None:
     for count in (250, 2000):
         graph, seconds = layers(count), []
         for _ in range(3):
-            begin = time.perf_counter()
+            begin = time.process_time()
             simple = simplify(graph)
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.process_time() - begin)
         best.append(min(seconds))
         assert len(simple.nodes) == 4 * count  # one broadcast serves all layers, and the first multiplies by 1
     assert best[1] < 24 * best[0]
