@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lavax.backends.vulkan.compile.background import in_background
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.backends.vulkan.plan.plan import Plan
 from lavax.backends.vulkan.plan.plan_file import read, written
@@ -52,12 +53,17 @@ def load(key: str) -> Plan | None:
 
 
 def store(key: str, plan: Plan) -> None:
-    """Keeps a plan for later processes, unless it is very large."""
+    """Has a plan kept for later processes, unless it is very large: by a thread that a first call does not wait for."""
     if sum(map(len, plan.constants)) > MOST_BYTES:
         return
-    file = written(plan)
-    if len(file) <= MOST_BYTES:
-        _plans(folder_of("plans")).store(key, file)
+    plans = _plans(folder_of("plans"))
+
+    def store() -> None:
+        file = written(plan)
+        if len(file) <= MOST_BYTES:
+            plans.store(key, file)
+
+    in_background(store)
 
 
 @cache
