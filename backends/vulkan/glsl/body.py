@@ -157,11 +157,12 @@ class Body:
             yield
         self.pinned = before
 
-    def scope_for(self, variables: frozenset[str], lookups: Iterable[Lookup] = ()) -> Scope:
+    def scope_for(self, variables: frozenset[str], lookups: Iterable[Lookup] = (), first: int = 0) -> Scope:
         """The outermost block in which the loop variables and the numbers of `lookups` are known, from the pinned one
-        inwards. A number may be written further inwards than its variables need: as a component of a vector."""
-        first = max((self._depth_of(lookup) for lookup in lookups), default=0)
-        missing, first = variables - {LANE_NAME}, max(first, self.pinned)
+        or that of number `first` inwards. A number may be written further inwards than its variables need: as a
+        component of a vector."""
+        deepest = max((self._depth_of(lookup) for lookup in lookups), default=0)
+        missing, first = variables - {LANE_NAME}, max(first, deepest, self.pinned)
         for number, scope in enumerate(self.scopes):
             missing = missing - scope.variables
             if not missing and number >= first:
@@ -169,9 +170,10 @@ class Body:
         raise KeyError(f"no loop brings {', '.join(sorted(missing))}")
 
     def _depth_of(self, lookup: Lookup) -> int:
-        """The number of the block that a number was written in."""
+        """The number of the innermost block that a number was written in: what was computed of it there is known only
+        there, also if it was written once more further outwards."""
         sought = lookup.array, lookup.coordinates
-        return next((number for number, scope in enumerate(self.scopes) if sought in scope.lookups), 0)
+        return max((number for number, scope in enumerate(self.scopes) if sought in scope.lookups), default=0)
 
     def declare(self, scope: Scope, kind: str, text: str) -> str:
         name = self.name()
@@ -295,16 +297,24 @@ class Body:
             if wanted.op == INPUT:
                 self._write(wanted, place, self._load(wanted, there))
             elif reads is not None:
-                self._write(wanted, place, self._expression(wanted, there, reads))
+                self._write(wanted, place, self._expression(wanted, there, reads), self._depth_of_reads(reads))
             else:
                 reads = self._reads(wanted, there)
                 stack.append((wanted, there, reads))
                 stack.extend([(read, where, None) for read, where in reversed(reads)])
         return self._found(node, at)
 
-    def _write(self, node: Node, place: Place, value: GlslValue) -> None:
+    def _depth_of_reads(self, reads: Sequence[Read]) -> int:
+        """The number of the innermost block that one of these values was written in."""
+        if len(self.scopes) == 1:
+            return 0
+        read = [(node, self._place(at)) for node, at in reads]
+        known = (number for number, scope in enumerate(self.scopes) if not scope.values.keys().isdisjoint(read))
+        return max(known, default=0)
+
+    def _write(self, node: Node, place: Place, value: GlslValue, first: int = 0) -> None:
         self.uses.doubles |= node.dtype.name == "f64"
-        scope = self.scope_for(place.variables, place.lookups)
+        scope = self.scope_for(place.variables, place.lookups, first)
         if not value.text.isidentifier() and node.op != "constant":
             value = GlslValue(self.declare(scope, type_name(node.dtype, value.width), value.text), value.width)
         scope.values[node, place] = value
@@ -490,14 +500,14 @@ class Body:
             self.line(self.memory.stored(node.dtype, address, text, f"{name}.{component}", is_held))
 
     def words_of(self, node: Node, value: GlslValue) -> str:
-        """The words in which the node's array holds four narrow elements."""
+        """The words in which the node's array holds four elements of up to 32 bits."""
         text = widened(value, VECTOR, node.dtype)
         wide = self.memory.as_stored(text, VECTOR, node.dtype, is_held=node.op == "cast")
         return self.memory.words_of_four(node.dtype, wide)
 
-    def store_words(self, number: Index, words: Sequence[str], address: str) -> None:
-        """Writes four words, given in parts, to an array that is seen through a descriptor."""
-        self.line(self.memory.stored_words(address, self.index(number), words))
+    def store_words(self, number: Index, fours: Sequence[Sequence[str]], address: str) -> None:
+        """Writes four words, given in parts, or twice as many to an array that is seen through a descriptor."""
+        self.line(self.memory.stored_words(address, self.index(number), fours))
 
 
 __all__ = ["LANE", "Body", "GlslValue", "is_multiple", "lane_step", "quotient_exact", "widen", "widened"]
