@@ -133,14 +133,19 @@ class Memory:
         return f"{self.uses.access('behind')}({address}, {position}, {dtype.storage.itemsize}u)"
 
     def words_of_four(self, dtype: DType, text: str) -> str:
-        """Four narrow elements, given as memory holds them, as the words that hold them."""
+        """Four elements of up to 32 bits, given as memory holds them, as the words that hold them."""
+        if not narrow_texels.is_narrow(dtype):
+            return f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
         return f"{self.uses.access(NARROW_VECTORS[dtype.storage.itemsize].words)}({text})"
 
-    def stored_words(self, address: str, position: str, words: Sequence[str]) -> str:
-        """The statement that writes four words, given in parts, to an array that is seen through a descriptor."""
-        number = self.write_descriptors[address]
-        stores = self.uses.descriptor("stores", number)
-        return f"{stores}.data[w{number} + {position}] = uvec4({', '.join(words)});"
+    def stored_words(self, address: str, position: str, fours: Sequence[Sequence[str]]) -> str:
+        """The statement that writes words to an array that is seen through a descriptor: four, given in parts, or twice
+        as many to an array that begins at a multiple of eight."""
+        number, vectors = self.write_descriptors[address], [f"uvec4({', '.join(parts)})" for parts in fours]
+        if len(vectors) == 1:
+            return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {vectors[0]};"
+        eights, packed = self.uses.descriptor("eights", number), self.uses.access("eight_words")
+        return f"{eights}.data[(w{number} >> 1) + {position}] = {packed}({', '.join(vectors)});"
 
     def as_read(self, text: str, width: int, dtype: DType) -> str:
         """An element of memory in the type that shaders compute in."""

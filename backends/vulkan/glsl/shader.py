@@ -141,7 +141,7 @@ def _elements(uses: Uses) -> set[str]:
 
 def _in_order(descriptors: Iterable[tuple[str, int]], body: str) -> tuple[tuple[str, int], ...]:
     """The descriptors that the body refers to, in its order: hoisting moves statements after their recording."""
-    behind = {"stores": ".", "pairs": ".", "singles": "."}  # what follows the name: texels are arguments
+    behind = {"eights": ".", "stores": ".", "pairs": ".", "singles": "."}  # what follows the name: texels are arguments
     first = {(form, slot): body.find(f"{form}{slot}{behind.get(form, ',')}") for form, slot in descriptors}
     return tuple(sorted((found for found in first if first[found] >= 0), key=first.__getitem__))
 

@@ -18,11 +18,13 @@ MAX_WORDS = 30
 BASE_WORD = MAX_WORDS - 1  # in a part of a dispatch that is cut along its workgroups: the number of the first one
 
 # The GLSL declaration of a descriptor for the array in a shader's n-th slot, in each of its forms: texels of four, two
-# or one words to read, and four, two or one words at once to write.
+# or one words to read, and eight, four, two or one words at once to write.
 BINDINGS = {
     "vectors": "layout(set = 0, binding = {binding}) uniform usamplerBuffer vectors{number};\n",
     "couples": "layout(set = 0, binding = {binding}) uniform usamplerBuffer couples{number};\n",
     "elements": "layout(set = 0, binding = {binding}) uniform usamplerBuffer elements{number};\n",
+    "eights": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Eights{number} "
+    "{{ u64vec4 data[]; }} eights{number};\n",
     "stores": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Stores{number} "
     "{{ uvec4 data[]; }} stores{number};\n",
     "pairs": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Pairs{number} "

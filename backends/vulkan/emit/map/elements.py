@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lavax.backends.vulkan.emit.map.row_blocks import compute_block, elements_of_block, rows_of_block
-from lavax.backends.vulkan.emit.map.wide_stores import compute_and_store, vectors_of_store
+from lavax.backends.vulkan.emit.map.row_blocks import Block, block_of, compute_block, elements_of_block
+from lavax.backends.vulkan.emit.map.wide_stores import vectors_of_store
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, is_multiple
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import (
@@ -37,8 +37,9 @@ from lavax.passes.kernels.reads import Coordinates
 class VectorLoop:
     """Loops of a CPU driver's invocations. Exercised by `python -m benchmarks comparison --only elementwise`."""
 
-    iterations: tuple[int, ...] = (16, 8, 4, 2)
+    iterations: tuple[int, ...] = (64, 32, 16, 8, 4, 2)
     busy: int = 256  # invocations that must be left
+    many: int = 16  # iterations: of more, four times as many invocations must be left
     ragged: int = 1 << 12  # from so many elements on, those behind the last whole vector are computed by themselves
 
 
@@ -57,19 +58,17 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     if strips > 1:
         return _emit_strips(kernel, profile, strips)
     count, is_looping = kernel.domain.rows, profile.kind == "cpu" and not lifted
-    rest = count % VECTOR if is_looping and count >= VECTOR_LOOP.ragged else 0
+    block = block_of(kernel, vectors_of_store(kernel, profile)) if is_looping else Block()
+    has_rest = block.vectors > 1 or (is_looping and count >= VECTOR_LOOP.ragged)
+    rest = count % (VECTOR * block.vectors) if has_rest else 0
     width = VECTOR if (count - rest) % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
-    of_store = vectors_of_store(kernel) if is_looping else 1
-    rows = rows_of_block(kernel) if is_looping and width == VECTOR and rest == 0 and of_store == 1 else 1
-    local, vectors = local_invocations(profile), count // (width * of_store * rows)
+    local, vectors = local_invocations(profile), count // (width * block.vectors * block.rows)
     iterations = loop_iterations(vectors) if is_looping else 1
     with open_turns(body, vectors, local, iterations):
         element = variable("i", vectors)
-        if rows > 1:
-            compute_block(body, kernel, elements_of_block(kernel, element, rows), outputs)
-        elif of_store > 1:
-            compute_and_store(body, kernel, element, of_store, outputs)
+        if block.rows * block.vectors > 1:
+            compute_block(body, kernel, block, elements_of_block(kernel, element, block), outputs)
         else:
             compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)
     if rest:
@@ -93,7 +92,8 @@ def compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, s
 def loop_iterations(vectors: int) -> int:
     """How many vectors an invocation has on a CPU driver: as many as leave enough invocations."""
     for iterations in VECTOR_LOOP.iterations:
-        if vectors // iterations >= VECTOR_LOOP.busy:
+        busy = VECTOR_LOOP.busy if iterations <= VECTOR_LOOP.many else 4 * VECTOR_LOOP.busy
+        if vectors // iterations >= busy:
             return iterations
     return 1
 

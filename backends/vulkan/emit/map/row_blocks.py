@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lavax.backends.vulkan.emit.map.wide_stores import store_together
 from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import at_row, placed
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import Index, linear, quotient, remainder, substitute, variable
+from lavax.passes.kernels.index import ZERO, Index, add, linear, quotient, remainder, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -24,6 +25,7 @@ class RowBlocks:
     """The maps whose invocations have several rows. docs/performance/lavapipe_loops.md, "Neighbouring rows"."""
 
     rows: tuple[int, ...] = (4, 2)
+    axis: int = 8  # all rows of an axis that has so many, as parts that are stacked are known then
     reads: float = 0.9  # the most positions that are read, over those of as many invocations of one row
     statements: int = 384  # of the graph, times the rows
     invocations: int = 64  # that must be left
@@ -32,38 +34,74 @@ class RowBlocks:
 ROW_BLOCKS = RowBlocks()
 
 
-def rows_of_block(kernel: Kernel) -> int:
-    """How many rows an invocation has: 1 if rows have no reads in common."""
+@dataclass(frozen=True)
+class Block:
+    """What an invocation computes at a time: in each of some neighbouring rows, as many vectors as one store writes."""
+
+    rows: int = 1
+    vectors: int = 1
+
+
+def block_of(kernel: Kernel, of_store: int) -> Block:
+    """The block that reads least for a vector; `of_store`: how many vectors a store may write."""
     extents = [extent for extent in kernel.domain.outer if extent > 1]
-    if len(extents) < 2 or extents[-1] % VECTOR or any(node.op == "gather" for node in kernel.graph.nodes):
-        return 1
+    if len(extents) < 2 or any(node.op == "gather" for node in kernel.graph.nodes):
+        return Block(1, of_store)
     read = _read_often(kernel)
-    for rows in ROW_BLOCKS.rows if read else ():
-        divided = extents[-2] % rows == 0 and kernel.domain.rows >= VECTOR * rows * ROW_BLOCKS.invocations
-        short = rows * len(kernel.graph.nodes) <= ROW_BLOCKS.statements
-        if divided and short and _reads(kernel, read, rows) <= ROW_BLOCKS.reads * rows * _reads(kernel, read, 1):
-            return rows
-    return 1
+    all_rows = (extents[-2],) if extents[-2] <= ROW_BLOCKS.axis else ()
+    choices = dict.fromkeys((*all_rows, *ROW_BLOCKS.rows))
+    blocks = (Block(rows, vectors) for vectors in dict.fromkeys((of_store, 1)) for rows in choices)
+    suiting = (block for block in blocks if read and _suits(kernel, extents, block))
+    return next((block for block in suiting if _shares_reads(kernel, read, block)), Block(1, of_store))
 
 
-def elements_of_block(kernel: Kernel, number: Index, rows: int) -> list[Index]:
-    """Where the vectors of an invocation begin, with an element for each component."""
-    width = [extent for extent in kernel.domain.outer if extent > 1][-1]
-    block, column = quotient(number, width // VECTOR), remainder(number, width // VECTOR)
-    return [linear([(block, rows * width), (column, VECTOR), (LANE, 1)], row * width) for row in range(rows)]
+def _suits(kernel: Kernel, extents: Sequence[int], block: Block) -> bool:
+    """Whether such blocks divide the map, which is long enough for them, and short enough to be written out."""
+    vectors = block.rows * block.vectors
+    divided = extents[-2] % block.rows == 0 and extents[-1] % (VECTOR * block.vectors) == 0
+    enough = kernel.domain.rows >= VECTOR * vectors * ROW_BLOCKS.invocations
+    return divided and enough and vectors * len(kernel.graph.nodes) <= ROW_BLOCKS.statements
 
 
-def compute_block(body: Body, kernel: Kernel, elements: Sequence[Index], outputs: Mapping[Node, str]) -> None:
+def _shares_reads(kernel: Kernel, read: Mapping[Node, Sequence[Index]], block: Block) -> bool:
+    rows = len(_positions_of_block(kernel, read, block))
+    return rows <= ROW_BLOCKS.reads * block.rows * len(_positions_of_block(kernel, read, Block(1, block.vectors)))
+
+
+def elements_of_block(kernel: Kernel, number: Index, block: Block) -> list[list[Index]]:
+    """For each row of the invocation of that number, where its vectors begin, with an element for each component."""
+    step = VECTOR * block.vectors
+    if block.rows == 1:
+        firsts = [linear([(number, step), (LANE, 1)])]
+    else:
+        width = [extent for extent in kernel.domain.outer if extent > 1][-1]
+        above, column = quotient(number, width // step), remainder(number, width // step)
+        places = [(above, block.rows * width), (column, step), (LANE, 1)]
+        firsts = [linear(places, row * width) for row in range(block.rows)]
+    return [[add(first, VECTOR * vector) for vector in range(block.vectors)] for first in firsts]
+
+
+def compute_block(
+    body: Body, kernel: Kernel, block: Block, elements: Sequence[Sequence[Index]], outputs: Mapping[Node, str]
+) -> None:
     """Computes the results at all of these vectors, then writes them."""
-    read = _positions(kernel, _read_often(kernel), elements)
-    body.aligned_reads = {(node, at.key): at for node, at in read if body.is_aligned(node, at)}
-    results: list[tuple[Node, Coordinates, GlslValue]] = []
-    for element in elements:
-        values = at_row(element, kernel)
-        coordinates = {output: placed(kernel.coordinates[output], values) for output in kernel.graph.outputs}
-        results += [(output, at, body.value(output, at)) for output, at in coordinates.items()]
-    for output, at, result in results:
-        body.store(output, at, result, outputs[output])
+    if block.rows > 1:
+        read = _positions(kernel, _read_often(kernel), elements)
+        body.aligned_reads = {(node, at.key): at for node, at in read if body.is_aligned(node, at)}
+    results: list[tuple[Node, Index, list[tuple[Coordinates, GlslValue]]]] = []
+    for row in elements:
+        found: dict[Node, list[tuple[Coordinates, GlslValue]]] = {output: [] for output in kernel.graph.outputs}
+        for element in row:
+            values = at_row(element, kernel)
+            for output, of_row in found.items():
+                at = placed(kernel.coordinates[output], values)
+                of_row.append((at, body.value(output, at)))
+        results += [(output, substitute(row[0], {"lane": ZERO}), of_row) for output, of_row in found.items()]
+    for output, first, of_row in results:
+        if block.vectors > 1:
+            store_together(body, output, [value for _, value in of_row], first, outputs[output])
+        else:
+            body.store(output, *of_row[0], outputs[output])
 
 
 def _read_often(kernel: Kernel) -> dict[Node, list[Index]]:
@@ -71,18 +109,20 @@ def _read_often(kernel: Kernel) -> dict[Node, list[Index]]:
     return {node: list(found) for node, found in accesses(kernel, roots_of(kernel)).items() if len(found) > 1}
 
 
-def _reads(kernel: Kernel, read: Mapping[Node, Sequence[Index]], rows: int) -> int:
-    """How many vectors an invocation with so many rows reads."""
-    number = variable("i", kernel.domain.rows // (VECTOR * rows))
-    return len(_positions(kernel, read, elements_of_block(kernel, number, rows)))
+def _positions_of_block(
+    kernel: Kernel, read: Mapping[Node, Sequence[Index]], block: Block
+) -> list[tuple[Node, Index]]:
+    """The vectors that an invocation with such a block reads."""
+    number = variable("i", kernel.domain.rows // (VECTOR * block.rows * block.vectors))
+    return _positions(kernel, read, elements_of_block(kernel, number, block))
 
 
 def _positions(
-    kernel: Kernel, read: Mapping[Node, Sequence[Index]], elements: Sequence[Index]
+    kernel: Kernel, read: Mapping[Node, Sequence[Index]], elements: Sequence[Sequence[Index]]
 ) -> list[tuple[Node, Index]]:
     """The positions at which these vectors of results read arrays, each once."""
     found: dict[tuple[Node, Index], None] = {}
-    for element in elements:
+    for element in (element for row in elements for element in row):
         values = at_row(element, kernel)
         for node, positions in read.items():
             found |= {(node, substitute(position, values)): None for position in positions}

@@ -47,12 +47,13 @@ def test_elements_are_read_and_written_as_they_are(read: str, dtype: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "dtype, read, write", [("float16", "couples0", "pairs1"), ("int8", "elements0", "singles1")]
+    "dtype, read, write", [("float16", "couples0", "stores1"), ("int8", "elements0", "singles1")]
 )
 def test_four_neighbours_are_one_texel(dtype: str, read: str, write: str) -> None:
-    """Of two words where they are halves, of one where they are bytes; only stores loop over the lanes. Four words are
-    stored at once where they divide the result."""
-    for length, stored in ((LENGTH, "stores1"), (LENGTH + 4, write)):
+    """Of two words where they are halves, of one where they are bytes; only stores loop over the lanes. Eight words are
+    stored at once where they divide the result, or else four; of halves also where some are left behind these."""
+    fours = LENGTH + 16 // lnp.dtype(dtype).itemsize
+    for length, stored in ((LENGTH, "eights1"), (fours, "stores1"), (LENGTH + 4, write)):
         text = dispatch_of(lx.trace(lambda x: x + x)(lx.ShapeDtype((length,), dtype)), CPU_DRIVER).shader.source
         main = text.split("void main")[1]
         assert f"texelFetch({read}" in main and main.count(f"{stored}.data[") == 1

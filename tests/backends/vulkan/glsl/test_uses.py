@@ -43,7 +43,7 @@ def assert_recorded(shader: Shader) -> None:
     assert set(declared) == set(re.findall(r"\b([FIU](?:8|16|32|64)(?:x[24]u?)?)\(", body))
     for name, use in EXTENSIONS.items():
         assert (name in declarations) == bool(re.search(use, body)), name
-    seen = dict.fromkeys(re.findall(r"\b(vectors|elements|stores)(\d+)\b", body))
+    seen = dict.fromkeys(re.findall(r"\b(vectors|couples|elements|eights|stores|pairs|singles)(\d+)\b", body))
     assert shader.bindings == tuple((form, int(slot)) for form, slot in seen)
     assert shader.doubles == bool(re.search(r"\b(double|dvec4)\b", body))
     called = set(re.findall(r"\b(lx_\w+)\(", body))

@@ -43,7 +43,7 @@ GRAPHS: dict[str, tuple[str, set[str]]] = {
           return %2
         }
         """,
-        {"vectors", "stores"},
+        {"vectors", "eights"},
     ),
     "vectors that are not": (
         """
@@ -52,7 +52,7 @@ GRAPHS: dict[str, tuple[str, set[str]]] = {
           return %0
         }
         """,
-        {"elements", "stores"},
+        {"elements", "eights"},
     ),
     "elements apart": (
         """
@@ -61,7 +61,7 @@ GRAPHS: dict[str, tuple[str, set[str]]] = {
           return %0
         }
         """,
-        {"elements", "stores"},
+        {"elements", "eights"},
     ),
     "truth values": (
         """
@@ -70,7 +70,7 @@ GRAPHS: dict[str, tuple[str, set[str]]] = {
           return %0
         }
         """,
-        {"vectors", "stores"},
+        {"vectors", "eights"},
     ),
     "places found in an array": (
         """
@@ -79,7 +79,7 @@ GRAPHS: dict[str, tuple[str, set[str]]] = {
           return %0
         }
         """,
-        {"elements", "vectors", "stores"},
+        {"elements", "vectors", "eights"},
     ),
     "rows": (
         """

@@ -20,9 +20,11 @@ SHADER = """
         int first = group * int(words[5]) * 8 + int(gl_LocalInvocationID.x);
         for (int turn = 0; turn < int(words[5]) && first + 8 * turn < int(words[4]); ++turn) {
             int i = first + 8 * turn;
-            vec4 v1 = uintBitsToFloat(texelFetch(vectors0, w0 + i));
+            vec4 v1 = uintBitsToFloat(texelFetch(vectors0, w0 + (i * 2)));
             vec4 v2 = (-v1);
-            stores1.data[w1 + i] = floatBitsToUint(v2);
+            vec4 v3 = uintBitsToFloat(texelFetch(vectors0, w0 + (i * 2 + 1)));
+            vec4 v4 = (-v3);
+            eights1.data[(w1 >> 1) + i] = eight_words(uvec4(floatBitsToUint(v2)), uvec4(floatBitsToUint(v4)));
         }
     }
 """
@@ -44,8 +46,8 @@ def test_long_parts_share_a_shader_that_is_given_how_long_they_are() -> None:
     first, second = _plan((8192,), (512, 96)).dispatches
     assert_shader(first, SHADER)
     assert first.shader == second.shader
-    assert (first.words, first.groups) == ((2048, 8), (32, 1, 1))
-    assert (second.words, second.groups) == ((12288, 16), (96, 1, 1))
+    assert (first.words, first.groups) == ((1024, 4), (32, 1, 1))
+    assert (second.words, second.groups) == ((6144, 16), (48, 1, 1))
     assert (first.barrier, second.barrier) == (False, False)
 
 
@@ -60,7 +62,7 @@ def test_elements_behind_the_last_vector_are_computed_by_the_first_workgroup() -
     first, second = _plan((8192,), (4099,)).dispatches
     assert first.shader == second.shader
     assert "if (group == 0 && int(gl_LocalInvocationID.x) < int(words[6]))" in first.shader.source
-    assert (first.words, second.words) == ((2048, 8, 0), (1024, 4, 3))
+    assert (first.words, second.words) == ((1024, 4, 0), (512, 2, 3))
 
 
 def test_where_nothing_is_seen_in_windows_all_are_merged() -> None:

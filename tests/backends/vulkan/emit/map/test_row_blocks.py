@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.map.row_blocks import rows_of_block
+from lavax.backends.vulkan.emit.map.row_blocks import block_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import Graph, interpret
 from lavax.passes.kernels.commands import steps_of
@@ -42,6 +42,13 @@ def cube(x: Any) -> Any:
     return sum((lnp.roll(x, shift, axis) * (axis + 2) for shift in (1, -1) for axis in range(3)), x)
 
 
+def lorenz(x: Any) -> Any:
+    def slopes(x: Any) -> Any:
+        return lnp.stack([3 * (x[1] - x[0]), x[0] * (2 - x[2]) - x[1], x[0] * x[1] - 2 * x[2]])
+
+    return x + slopes(x + slopes(x) * 2)
+
+
 # function, shape, rows of an invocation
 MAPS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
     "rolled": (rolled, (64, 64), 4),
@@ -54,6 +61,8 @@ MAPS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
     "differences of rows": (above, (65, 32), 4),
     "three axes": (cube, (8, 16, 20), 4),
     "of columns": (lambda x: x[:, 1:] + x[:, :-1], (64, 65), 1),
+    "stacked rows": (lorenz, (3, 1000), 3),
+    "stacked rows of few": (lorenz, (3, 100), 1),
     "of one row": (lambda x: x * 2 + 1, (64, 64), 1),
 }
 
@@ -66,7 +75,9 @@ def _graph(name: str, dtype: str = "float32") -> Graph:
 @pytest.mark.parametrize("name", MAPS)
 def test_rows_of_an_invocation(name: str) -> None:
     (step,) = steps_of(schedule(prepare(_graph(name))).steps)
-    assert rows_of_block(step.kernel) == MAPS[name][2]
+    for of_store in (1, 2):
+        block = block_of(step.kernel, of_store)
+        assert block.rows == MAPS[name][2] and block.vectors <= of_store
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
@@ -79,7 +90,13 @@ def test_all_rows_are_right(name: str, dtype: str) -> None:
 
 
 def test_rows_are_read_once_and_vectors_between_joined() -> None:
-    """Six rows for four, and two elements beside each; a GPU's invocations have a vector each."""
+    """Two vectors of each of six rows for four, and two elements beside each; a GPU's invocations have a vector."""
     source = dispatch_of(_graph("rolled"), CPU_DRIVER).shader.source
-    assert (source.count("texelFetch(vectors0"), source.count("texelFetch(elements0")) == (6, 8)
+    assert (source.count("texelFetch(vectors0"), source.count("texelFetch(elements0")) == (12, 8)
     assert dispatch_of(_graph("rolled"), GENERIC_GPU).groups[0] == 64 * 64 // 4 // 128
+
+
+def test_which_row_is_stacked_is_known() -> None:
+    """Each part is computed for its own row, and nothing is read for others."""
+    source = dispatch_of(_graph("stacked rows"), CPU_DRIVER).shader.source.split("void main")[1]
+    assert source.count("read_four(") == 3 and "?" not in source
