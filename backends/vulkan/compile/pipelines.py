@@ -3,14 +3,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, vk
 from lavax.backends.vulkan.api.queue import refuse_forked
 from lavax.backends.vulkan.compile.ahead import Ahead
 from lavax.backends.vulkan.compile.driver_cache import DriverCache
-from lavax.backends.vulkan.compile.parallel import in_parallel
 from lavax.backends.vulkan.compile.pipeline_workers import PipelineWorkers, available, driver_of
 from lavax.backends.vulkan.compile.shader_compiler import compile_again, compile_glsl
 from lavax.backends.vulkan.memory.descriptor_ranges import PipelineLayouts
@@ -96,13 +95,21 @@ class Pipelines:
         lacking = [shader for shader in wanted if shader not in found]
         begun = {shader: None if ahead is None else ahead.begun(shader) for shader in lacking}
         others = [shader for shader in lacking if begun[shader] is None]
-        created = dict(zip(others, in_parallel(self._create, others), strict=True))
+        created = self._created_together(others)
         for shader, future in begun.items():
             pipeline = created[shader] if future is None else future.result()
             self.made.enter(shader, pipeline)
             found[shader] = pipeline
         counters.count("pipelines", len(lacking))
         return found
+
+    def _created_together(self, shaders: Sequence[Shader]) -> dict[Shader, Pipeline]:
+        """The pipelines of these shaders: that of the last is created by this thread, and the others by others."""
+        with self.ahead() as ahead:
+            for shader in shaders:
+                ahead.want(shader)
+            begun = {shader: ahead.begun(shader) for shader in reversed(shaders)}
+            return {shader: self._create(shader) if each is None else each.result() for shader, each in begun.items()}
 
     def _workers(self) -> PipelineWorkers[Pipeline] | None:
         """The extension's threads, if it has such; none of them runs before it has work."""

@@ -202,6 +202,36 @@ def test_modules_are_kept_in_memory_and_on_disk(tmp_path: Path) -> None:
         assert counters.snapshot()["glsl_compiles"] - before == 2
 
 
+@pytest.mark.parametrize("by", ["the extension's threads", "threads of Python's"])
+def test_pipelines_that_were_not_begun_are_created_together(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a plan from disk: all but the last by other threads, and one alone by this one."""
+    if by == "threads of Python's":
+        monkeypatch.setattr(pipelines, "available", lambda: False)
+    shaders = [Shader(source) for source in (ADD_ONE, ADD, ADD_ONE.replace("+ 1.0", "+ 2.0"))]
+    here: list[Shader] = []
+    create = Pipelines._create
+
+    def creating(self: Pipelines, shader: Shader) -> Pipeline:
+        if threading.current_thread() is threading.main_thread():
+            here.append(shader)
+        return create(self, shader)
+
+    monkeypatch.setattr(Pipelines, "_create", creating)
+    with fresh_caches(tmp_path):
+        every = get_device().pipelines
+        before = counters.snapshot()["pipelines"]
+        found = every.get(shaders)
+        assert set(found) == set(shaders) and here == shaders[-1:]
+        assert len({int(ffi.cast("uintptr_t", each.handle)) for each in found.values()}) == 3
+        assert every.get(shaders) == found
+        assert counters.snapshot()["pipelines"] - before == 3
+        every.forget()
+        every.get(shaders[:1])
+        assert here == [shaders[-1], shaders[0]]
+
+
 def test_modules_that_only_python_changes_are_pythons_until_they_are_kept(tmp_path: Path) -> None:
     marked = ADD_ONE.replace("\n", "\n" + ORDERED_FLOATS, 1)
     with fresh_caches(tmp_path):
