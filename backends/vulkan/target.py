@@ -16,6 +16,7 @@ from lavax.backends.vulkan.emit.contract.choose import (
     choose_parts,
     leaves_idle,
     line_of,
+    parts_for_maps,
     shares_shader,
     stores_rounded,
 )
@@ -116,6 +117,7 @@ def _rows(profile: DeviceProfile) -> Rows:
 def _products(profile: DeviceProfile) -> Products:
     return Products(
         parts=lambda dot: choose_parts(dot, profile),
+        parts_for_maps=lambda dot, together: parts_for_maps(dot, together, profile),
         stages_operands=profile.kind == "gpu",
         stores_rounded=lambda dot, side: stores_rounded(dot, side, profile),
         line=lambda dot: line_of(dot, profile),

@@ -27,6 +27,7 @@ from lavax.passes.prepare.layouts import with_layouts_of_convolutions
 from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.moments import with_moments_in_parts
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
+from lavax.passes.prepare.parts_for_maps import with_parts_for_maps
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
 from lavax.passes.prepare.spread_convolutions import with_forms_of_spread_convolutions
 from lavax.passes.prepare.vector_norms import with_norms_in_products
@@ -71,6 +72,7 @@ PASSES = (
     Pass("pads", with_aligned_pads, "what is computed of shifted slices, and padded, is computed at all places"),
     Pass("moments", with_moments_in_parts, "variances of few long columns are found in parts, beside their means"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
+    Pass("updates", with_parts_for_maps, "products that optimizers alone read are summed in parts, which those add"),
     Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),
     Pass("gates", with_gates_as_products, "slices of a product of few rows in a loop are products, side by side"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),

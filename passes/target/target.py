@@ -19,6 +19,10 @@ def _one(node: Node) -> int:
     return 1
 
 
+def _one_of_several(node: Node, together: int) -> int:
+    return 1
+
+
 def _no(node: Node) -> bool:
     return False
 
@@ -60,6 +64,9 @@ class Products:
     # Whether contractions bring both operands into one order in fast memory. Then either may be the left one, but
     # neighbours in memory have to be neighbours in the contraction.
     stages_operands: bool = False
+    # The same for one that maps alone read, which add the parts, if so many of its extents are likely to share a
+    # dispatch.
+    parts_for_maps: Callable[[Node, int], int] = _one_of_several
     # Whether a contraction reads its left (0) or right (1) operand so often that the rounded values are best stored.
     stores_rounded: Callable[[Node, int], bool] = _not_stored
     # Lines of a contraction's operands and of its result are best multiples of so many elements; 1 if it does not care.
@@ -287,7 +294,10 @@ class Target:
         """The same target for what is computed in each turn of a loop."""
         are_gates, parts = self.loops.are_gates, self.products.parts
         products = replace(
-            self.products, are_gates=are_gates, parts=lambda dot: 1 if are_gates(dot) else parts(dot)
+            self.products,
+            are_gates=are_gates,
+            parts=lambda dot: 1 if are_gates(dot) else parts(dot),
+            parts_for_maps=_one_of_several,
         )
         return replace(self, products=products)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from lavax.backends.vulkan.emit.contract.choose_cpu import tile_for_cpu, tiles_for_cpu
@@ -34,7 +35,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import float32
-from lavax.passes.build.contraction_geometry import lies_apart, sizes_of
+from lavax.passes.build.contraction_geometry import lies_apart, number_of_parts, sizes_of
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,15 @@ class IdleProcessors:
     tiles: int = 2  # of matrices for each processor: fewer run all at once, and other tiles beside them
 
 
+@dataclass(frozen=True)
+class PartsForMaps:
+    """When a sum is split that maps add up. Exercised by `python -m benchmarks models`."""
+
+    shortest: int = 512  # terms of a part
+    least: float = 1.5  # times the tiles that there are keep the device busy
+
+
+_PARTS_FOR_MAPS = PartsForMaps()
 _IDLE_PROCESSORS = IdleProcessors()
 _STORED_ROUNDING = StoredRounding()
 _PADDED_LINES = PaddedLines()
@@ -150,6 +160,23 @@ def choose_parts(dot: Node, profile: DeviceProfile) -> int:
     if profile.kind == "cpu":
         return parts_for_turned_tiles(dot, profile)
     return 1 if is_along_sums(dot, sizes, profile) else parts_of_sum(dot, sizes, profile)
+
+
+def parts_for_maps(dot: Node, together: int, profile: DeviceProfile) -> int:
+    """Into how many parts a long sum is split that maps add, so that large tiles keep the device busy.
+
+    The largest tiles read least, but a weight's gradient has few of them. As many products share its dispatch.
+    """
+    sizes = sizes_of(dot)
+    if profile.kind == "cpu" or not dot.attrs["precision"] or sizes.k < 2 * _PARTS_FOR_MAPS.shortest:
+        return 1
+    tiles = workgroup_tiles(dot, sizes, profile, 0)
+    if not tiles or not isinstance(tiles[0], CooperativeTile):
+        return 1
+    share = processors_of(profile) / (tiles[0].tiles(sizes) * together)
+    if share < _PARTS_FOR_MAPS.least:
+        return 1
+    return number_of_parts(sizes.summed, min(math.ceil(share), sizes.k // _PARTS_FOR_MAPS.shortest))
 
 
 def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:
