@@ -60,6 +60,9 @@ from lavax.passes.target.target import (
 RECORDED_TURNS = 16  # of a loop, one after the other: a command buffer, and a dispatch of counters, for so many
 _ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch on a CPU driver, where their slots stand in a table
 
+# A function and some operations: SiLU's derivative costs 23, GELU's by erf 55 (docs/performance/models.md).
+_OPERAND_COST = 32
+
 # Of up to 128 numbers that an invocation of a CPU driver reads (docs/performance/transforms.md, First calls).
 _TRANSFORMED_COST = 48
 
@@ -93,6 +96,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
 def _fusion(profile: DeviceProfile) -> FusionLimits:
     return FusionLimits(
         operations_per_byte=profile.operations_per_byte,
+        epilogue_operand_cost=_OPERAND_COST if profile.kind == "gpu" else None,
         transformed_cost=_TRANSFORMED_COST if profile.kind == "cpu" else None,
     )
 

@@ -96,6 +96,8 @@ def unsuited_epilogue(fusion: Fusion, node: Node, draft: KernelDraft, cost: int,
     """Why a node does not belong in a contraction's epilogue, which would have that cost and read so many arrays."""
     if cost > fusion.target.fusion.epilogue_cost:
         return Reason.EPILOGUE_COST
+    if _needs_costly_operand(fusion, node, draft):
+        return Reason.EPILOGUE_OPERAND
     if arrays > fusion.target.fusion.epilogue_arrays:
         return Reason.EPILOGUE_ARRAYS
     (product,) = draft.heavy
@@ -106,6 +108,16 @@ def unsuited_epilogue(fusion: Fusion, node: Node, draft: KernelDraft, cost: int,
     if not all(fusion.readers.converge(base) for base in bases):
         return Reason.READ_APART
     return Reason.BESIDE if _reads_one_beside(fusion, node, draft) else None
+
+
+def _needs_costly_operand(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:
+    """Whether what a node needs of other arrays alone costs too much for an epilogue."""
+    most = fusion.target.fusion.epilogue_operand_cost
+    floating = [each for each in node.operands if each in fusion.weight and each not in fusion.draft_of]
+    if most is None or all(fusion.weight[each].cost <= most for each in floating):  # which count what is repeated, too
+        return False
+    others = [each for each in floating if not fusion.is_made_of(each, draft)]
+    return sum(map(cost_of, fusion.cone(others, draft)[0])) > most
 
 
 def _reads_one_beside(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:

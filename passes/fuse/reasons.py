@@ -14,6 +14,7 @@ class Reason(Enum):
     NODES = "the kernel has as many operations as one may have"
     ARRAYS = "the kernel would read and write more arrays than one may"
     EPILOGUE_COST = "it costs more than a contraction's tile may repeat for each of its elements"
+    EPILOGUE_OPERAND = "it needs what costs more, of other arrays, than a contraction's tile may wait for"
     EPILOGUE_ARRAYS = "a contraction's tile would read more arrays than it may"
     READ_APART = "what is computed from the contraction does not come together in one value of its size soon"
     BESIDE = "it reads a second product, which runs beside this one if neither computes it"

@@ -222,6 +222,9 @@ class FusionLimits:
     # elements that an invocation has.
     epilogue_cost: int = 24
     epilogue_arrays: int = 6
+    # The most that one of its operations may have computed from other arrays alone, such as GELU's derivative; None if
+    # there is no limit. A map has more invocations to wait for functions.
+    epilogue_operand_cost: int | None = None
     # The same for a prologue, which is repeated whenever an element is loaded.
     prologue_cost: int = 6
     prologue_arrays: int = 3

@@ -79,6 +79,7 @@ class PartsForMaps:
 
     shortest: int = 512  # terms of a part
     least: float = 1.5  # times the tiles that there are keep the device busy
+    used: float = 0.75  # of the processors, at least, have a tile of a part
 
 
 _PARTS_FOR_MAPS = PartsForMaps()
@@ -173,10 +174,10 @@ def parts_for_maps(dot: Node, together: int, profile: DeviceProfile) -> int:
     tiles = workgroup_tiles(dot, sizes, profile, 0)
     if not tiles or not isinstance(tiles[0], CooperativeTile):
         return 1
-    share = processors_of(profile) / (tiles[0].tiles(sizes) * together)
-    if share < _PARTS_FOR_MAPS.least:
-        return 1
-    return number_of_parts(sizes.summed, min(math.ceil(share), sizes.k // _PARTS_FOR_MAPS.shortest))
+    processors, whole = processors_of(profile), tiles[0].tiles(sizes) * together
+    parts = min(math.ceil(processors / whole), sizes.k // _PARTS_FOR_MAPS.shortest)
+    pays = whole * _PARTS_FOR_MAPS.least <= processors and whole * parts >= _PARTS_FOR_MAPS.used * processors
+    return number_of_parts(sizes.summed, parts) if pays else 1
 
 
 def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:

@@ -68,6 +68,8 @@ _MATRIX_RATES = {(128, 128): 8.2, (96, 128): 6.8, (64, 96): 5.7, (64, 64): 4.8, 
 _LEAST_STEPS = 2
 # Tiles that are as fast only if each processor has at least as many of them, one after the other.
 _ENOUGH_TILES = {(128, 64): 8}
+# Tiles that pay only if there are at most so many for each processor, so that all run at once.
+_AT_ONCE = {(64, 96): 2}
 _CHOICES = 1 << 10  # that are kept: a network's layers have equal products, and ask for them several times
 # The numbers of parts that are considered.
 _PARTS_TO_TRY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -108,7 +110,9 @@ def _of_matrices(
     suited = [
         tile
         for tile in fitting
-        if tile.matrices_down * epilogue <= LONGEST_EPILOGUE.epilogue_nodes and tile.use(sizes) >= WORKGROUP_TILES.used
+        if tile.matrices_down * epilogue <= LONGEST_EPILOGUE.epilogue_nodes
+        and tile.use(sizes) >= WORKGROUP_TILES.used
+        and tile.tiles(sizes) <= processors_of(profile) * _AT_ONCE.get((tile.rows, tile.columns), math.inf)
     ]
     return tuple(suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:])
 
