@@ -20,7 +20,13 @@ from lavax.backends.vulkan.compile import pipelines, shader_compiler
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.emit.contract import kernel as contract
-from lavax.backends.vulkan.emit.contract.choose import choose_schedule, leaves_idle, line_of, stores_rounded
+from lavax.backends.vulkan.emit.contract.choose import (
+    choose_schedule,
+    leaves_idle,
+    line_of,
+    parts_for_maps,
+    stores_rounded,
+)
 from lavax.backends.vulkan.emit.contract.cooperative import _spread
 from lavax.backends.vulkan.emit.contract.tiles import (
     COOPERATIVE_TILES,
@@ -361,6 +367,39 @@ def test_few_tiles_of_matrices_leave_processors_idle(
     sizes: tuple[int, int, int], profile: DeviceProfile, idle: bool
 ) -> None:
     assert leaves_idle(dot_of(*sizes), profile) is idle
+
+
+@pytest.mark.parametrize(
+    ("sizes", "together", "parts"),
+    [
+        ((576, 2048, 576), 1, 4),  # 25 tiles of 128 x 128, of 512 terms each
+        ((576, 2048, 1536), 1, 2),  # 3 do not divide the sum
+        ((1536, 2048, 576), 2, 1),  # 120 in one dispatch
+        ((192, 2048, 576), 1, 1),  # 40 tiles of parts would be too few
+        ((576, 768, 576), 1, 1),
+        ((1024, 2048, 4096), 1, 1),
+    ],
+)
+def test_sums_that_maps_add_have_parts_where_large_tiles_are_few(
+    sizes: tuple[int, int, int], together: int, parts: int
+) -> None:
+    assert parts_for_maps(dot_of(*sizes), together, WITH_MATRICES) == parts
+    for profile in (GENERIC_GPU, replace(WITH_MATRICES, kind="cpu")):
+        assert parts_for_maps(dot_of(*sizes), together, profile) == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "together", "tile"),
+    [
+        ((2048, 576, 576), 1, (64, 96)),  # 192 tiles, all at once
+        ((2048, 1536, 576), 1, (64, 96)),
+        ((2048, 1536, 576), 2, (96, 128)),  # 384
+        ((8192, 576, 576), 1, (128, 128)),
+    ],
+)
+def test_small_tiles_that_all_run_at_once(sizes: tuple[int, int, int], together: int, tile: tuple[int, int]) -> None:
+    chosen = choose_schedule(dot_of(*sizes), WITH_MATRICES, together=together)
+    assert (chosen.rows, chosen.columns) == tile
 
 
 def test_a_cpu_driver_makes_none() -> None:
