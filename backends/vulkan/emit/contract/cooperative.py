@@ -354,10 +354,11 @@ def _spread(number: Index, line: int) -> Index:
     """The line of shared memory with this number in the order of staging.
 
     Eight invocations write to all banks at a time. Shorter lines begin one vector apart in banks. So the lines that
-    these invocations write together are as many lines apart as a line has vectors.
+    these invocations write together are as many lines apart as a line has vectors. Lines that do not divide eight
+    vectors stay in order.
     """
     together = EIGHT // line
-    if together <= 1:
+    if together <= 1 or EIGHT % line:
         return number
     within = remainder(number, EIGHT)
     apart = [(quotient(within, together), 1), (remainder(within, together), line)]

@@ -511,7 +511,15 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "numbers_of_tile", [(16, 16, 16, 2, 1), (16, 8, 32, 1, 1), (32, 16, 32, 2, 1, 2), (16, 8, 32, 1, 1, 4)]
+    "numbers_of_tile",
+    [
+        (16, 16, 16, 2, 1),
+        (16, 8, 32, 1, 1),
+        (32, 16, 32, 2, 1, 2),
+        (16, 8, 32, 1, 1, 4),
+        (32, 24, 16, 2, 1),  # lines of three vectors
+        (16, 96, 16, 2, 4),
+    ],
 )
 def test_tiles_of_emulated_matrices_are_right(
     name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
