@@ -17,6 +17,7 @@ from lavax.backends.vulkan.glsl.accesses import (
 )
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.extensions import ADDRESSES_IN_INTEGERS, EXTENSIONS, HEADER, INTRINSICS, execution_mode
+from lavax.backends.vulkan.glsl.long_bodies import with_fences
 from lavax.backends.vulkan.glsl.own_halves import with_own_halves
 from lavax.backends.vulkan.glsl.short_rounding import with_short_rounding
 from lavax.backends.vulkan.glsl.uses import Uses
@@ -155,6 +156,8 @@ def suited(shader: Shader, profile: DeviceProfile) -> Shader:
         for text, other in _IN_PAIRS_OF_WORDS.items():
             source = source.replace(text, other)
     if profile.reorders_floats:
+        if profile.kind == "cpu":  # such a driver's LLVM is a new one, too
+            source = with_fences(source)
         source = source.replace("\n", "\n" + _FLOATS_IN_ORDER[profile.kind], 1)
     return replace(shader, source=_with_strict_floats(source, profile, shader.doubles))
 
