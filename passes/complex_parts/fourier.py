@@ -134,9 +134,9 @@ def _along(z: Parts, axis: int, reverse: bool, largest: int) -> Parts:
     part = z.real.node
     length = part.shape[axis]
     if has_steps(length, largest):
-        return separated(_by_steps(interleaved(z), axis, reverse))
+        return separated(_by_steps(_whole(z), axis, reverse))
     if _is_convolution(length, part, largest):
-        return separated(_of_prime(interleaved(z), axis, reverse))
+        return separated(_of_prime(_whole(z), axis, reverse))
     return _by_products(z, axis, reverse, largest)
 
 

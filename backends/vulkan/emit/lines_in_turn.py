@@ -31,7 +31,7 @@ class LinesInTurn:
     """Chosen by `python -m benchmarks fft`."""
 
     nbytes: int = 1 << 15  # of the lines that a workgroup takes at a time, at least
-    longest: int = 1 << 19  # bytes of a line
+    longest: int = 1 << 23  # bytes of a line
     parts: int = 8  # for so many processors, at least
     groups: int = 64  # workgroups, at most
 

@@ -82,6 +82,16 @@ def test_lines_of_odd_length_are_read_and_written_in_pairs_of_words() -> None:
     assert dispatch.shader.bindings == (("couples", 0), ("pairs", 1))
 
 
+@pytest.mark.parametrize("length", [27, 2187, 1009])
+def test_numbers_that_are_scaled_are_read_whole(length: int) -> None:
+    """As one product, and not as one with a complex number, part by part."""
+    lines = (1 << 14) // length + 1
+    graph = lx.compile(lnp.fft.ifft).lower(lx.ShapeDtype((lines, length), "complex64"))._parts.graph
+    found = prepare(graph, target_of(CPU_DRIVER, 1 << 34, 1 << 32)).nodes
+    scaled = [node for node in found if node.op == "multiply" and graph.inputs[0].name == node.operands[0].name]
+    assert [node.shape for node in scaled] == [(lines, length, 2)]
+
+
 def test_a_step_among_several() -> None:
     graph = """
         graph (x: f32[1,2,3,6,2]) {
