@@ -23,6 +23,7 @@ from lavax.backends.vulkan.emit.contract.choose import (
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import (
     few_steps_of,
+    folds,
     largest_prime,
     mirrored_steps_of,
     odd_steps_of,
@@ -83,6 +84,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
             few_steps=lambda points, numbers: few_steps_of(points, numbers, profile),
             odd_steps=lambda points: odd_steps_of(points, profile),
             cosines=profile.kind == "cpu",
+            folds=lambda points, rest, behind: folds(points, rest, behind, profile),
             largest_prime=largest_prime(profile),
         ),
         fusion=_fusion(profile),

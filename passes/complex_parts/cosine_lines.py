@@ -33,7 +33,7 @@ def with_cosine_lines(graph: Graph, transforms: Transforms) -> Graph:
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     is_changed = False
-    readers = _readers(graph)
+    readers = reader_counts(graph)
     for node in graph.nodes:
         is_turned = node.op == "flip" and node.attrs["axes"] == (node.type.rank - 1,)
         is_reversed = is_turned and readers[node.operands[0]] == 1
@@ -55,7 +55,7 @@ def _has_step(lines: Node, half: int, transforms: Transforms) -> bool:
     return is_smooth and len(transforms.mirrored_steps(half, False)) > 0
 
 
-def _readers(graph: Graph) -> dict[Node, int]:
+def reader_counts(graph: Graph) -> dict[Node, int]:
     """How often each value is read."""
     count: dict[Node, int] = dict.fromkeys(graph.outputs, 1)
     for node in graph.nodes:

@@ -15,6 +15,7 @@ from lavax.passes.build.builder import build, located, set_location
 from lavax.passes.build.inline import inner_graphs
 from lavax.passes.complex_parts.cosine_lines import with_cosine_lines
 from lavax.passes.complex_parts.elementwise import RULES, Value
+from lavax.passes.complex_parts.folded_lines import with_folded_lines
 from lavax.passes.complex_parts.fourier import TRANSFORMS
 from lavax.passes.complex_parts.parts import Parts, interleaved, parts, separated
 from lavax.passes.simplify import remove_stop_gradient
@@ -38,7 +39,8 @@ def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
         found = _Walk(graph, given, transforms or Transforms())
         whole_of = dict(zip(graph.inputs, inputs, strict=True))
         outputs = [whole_of[output] if output in whole_of else _interleaved(found[output]) for output in graph.outputs]
-    return remove_stop_gradient(graph_of(inputs, outputs))
+        whole = remove_stop_gradient(graph_of(inputs, outputs))
+        return with_folded_lines(whole) if transforms is not None and transforms.cosines else whole
 
 
 def holds_complex(graph: Graph) -> bool:

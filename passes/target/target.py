@@ -163,6 +163,10 @@ def _no_steps(points: int, inverse: bool) -> Sequence[int]:
     return ()
 
 
+def _no_folds(points: int, rest: int, behind: int) -> bool:
+    return False
+
+
 def _no_few_steps(points: int, numbers: int) -> Sequence[int]:
     return ()
 
@@ -189,6 +193,9 @@ class Transforms:
     few_steps: Callable[[int, int], Sequence[int]] = _no_few_steps
     # Whether the last step of a transform of pairs of real numbers may turn its numbers by tables, and leave real ones.
     cosines: bool = False
+    # Whether a first or last step of such a transform, of so many points, rest and behind, may read or write the lines
+    # in the order of cosine transforms.
+    folds: Callable[[int, int, int], bool] = _no_folds
     # The largest prime number of points of a step; of few numbers it is at most 31.
     largest_prime: int = 31
 

@@ -178,6 +178,22 @@ def _fourier_steps() -> Iterator[Case]:
             for shape in ((lines, rest, points, behind, 2), (values.size // 2, 2)):
                 label = f"{dtype}-{points}-{rest}-{behind}-{reverse}-{len(shape)}"
                 yield case_of("fourier_step", label, [values], dict(reverse=reverse), TensorType(shape, dtype))
+    yield from _folded_steps()
+
+
+# Points, and columns of a first or of a last step: of a line alone, of even and odd numbers, and by lanes.
+_FOLDED = ((1, 2), (8, 1), (4, 6), (5, 4), (33, 4), (48, 2), (2, 3), (3, 50))
+
+
+def _folded_steps() -> Iterator[Case]:
+    for (points, columns), dtype, fold in product(_FOLDED, (float32, float64), (1, -1)):
+        for reverse in (False, True):
+            form = (2, points, 1, columns, 2) if reverse else (2, points, columns, 1, 2)
+            values = sample(generator(f"folded{points}{columns}"), TensorType(form, dtype))
+            result = (2, 2 * points * columns) if reverse else (2, columns, points, 2)
+            attrs = dict(reverse=reverse, folded=fold)
+            label = f"folded-{dtype}-{points}-{columns}-{reverse}-{fold}"
+            yield case_of("fourier_step", label, [values], attrs, TensorType(result, dtype))
 
 
 _REAL_LINES = ((1, 1, 1), (3, 8, 1), (2, 5, 1), (2, 4, 3), (1, 3, 4), (2, 2, 2))
@@ -198,6 +214,9 @@ def _cosines() -> Iterator[Case]:
         tables = [sample(random, TensorType((half + 1,), dtype)) for _ in range(2)]
         label, result = f"{dtype}-{points}-{behind}-{reverse}", TensorType((lines, 2 * half), dtype)
         yield case_of("fourier_cosines", label, [values, *tables], dict(reverse=reverse), result)
+        if behind == 1 and points % 2 == 0:
+            attrs = dict(reverse=reverse, folded=1 - 2 * reverse)
+            yield case_of("fourier_cosines", f"folded-{label}", [values, *tables], attrs, result)
 
 
 def _joins() -> Iterator[Case]:
@@ -205,6 +224,10 @@ def _joins() -> Iterator[Case]:
         values = sample(generator(f"join{points}{rest}"), TensorType((lines, points * rest + 1, 2), dtype))
         result = TensorType((lines, rest, points, 2), dtype)
         yield case_of("fourier_join", f"{dtype}-{points}-{rest}", [values], dict(rest=rest), result)
+    for points, dtype, fold in product((2, 8, 10, 96, 1000), (float32, float64), (1, -1)):
+        values = sample(generator(f"join{points}"), TensorType((2, points + 1, 2), dtype))
+        result = TensorType((2, 2 * points), dtype)
+        yield case_of("fourier_join", f"folded-{dtype}-{points}-{fold}", [values], dict(rest=1, folded=fold), result)
 
 
 # Lines, points of a real line, and the columns that are held of their frequencies.

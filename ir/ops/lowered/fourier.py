@@ -17,23 +17,52 @@ def _infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorTy
     check_dtype("fourier_step", x)
     if x.rank != 5 or x.shape[-1] != 2:
         raise ShapeError(f"fourier_step: {x} is no [lines,points,rest,behind,2]")
+    _, points, rest, behind, _ = x.shape
+    _check_fold("fourier_step", x, attrs, points * rest * behind, behind if not attrs["reverse"] else rest)
     return of_size("fourier_step", declared, x, x.size)
 
 
 def _evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
-    x = arrays[0][..., 0] + 1j * arrays[0][..., 1]
+    whole, is_folded = arrays[0], attrs["folded"] != 0
+    if is_folded and not attrs["reverse"]:
+        whole = _folded(whole.reshape(len(whole), -1), attrs["folded"]).reshape(whole.shape)
+    x = whole[..., 0] + 1j * whole[..., 1]
     _, points, rest, _ = x.shape
     transform, norm = (np.fft.ifft, "forward") if attrs["reverse"] else (np.fft.fft, "backward")
     places = np.outer(np.arange(points), np.arange(rest))
     roots = np.exp((2j if attrs["reverse"] else -2j) * np.pi * places / (points * rest))
     found = np.swapaxes(transform(x, axis=1, norm=norm) * roots[:, :, None], 1, 2)  # type: ignore[arg-type]
-    return np.stack([found.real, found.imag], -1).astype(dtype).reshape(type.shape)
+    parts = np.stack([found.real, found.imag], -1).astype(dtype)
+    if is_folded and attrs["reverse"]:
+        parts = _unfolded(parts.reshape(len(parts), -1), attrs["folded"])
+    return parts.reshape(type.shape)
+
+
+def _folded(lines: np.ndarray, sign: int) -> np.ndarray:
+    """The numbers at even places, and those at odd ones from the last to the first."""
+    return np.concatenate([lines[:, ::2], sign * lines[:, 1::2][:, ::-1]], 1)
+
+
+def _unfolded(lines: np.ndarray, sign: int) -> np.ndarray:
+    half = lines.shape[1] // 2
+    return np.stack([lines[:, :half], sign * lines[:, half:][:, ::-1]], -1).reshape(lines.shape)
+
+
+def _check_fold(name: str, x: TensorType, attrs: Attributes, numbers: int, apart: int) -> None:
+    """A line of an even number of complex numbers is folded, if it is whole: `apart` is 1."""
+    if attrs["folded"] not in (-1, 0, 1):
+        raise ShapeError(f"{name}: folded is -1, 0 or 1, not {attrs['fold']}")
+    if attrs["folded"] and (apart != 1 or numbers % 2):
+        raise ShapeError(f"{name}: {x} has no whole lines of an even number of points to fold")
 
 
 # [b, n, m, c, 2] -> [b, m, n, c, 2], in whatever shape is declared: transforms along n, times exp(∓2πi·km/(n·m))
 # for frequency k at place m. A transform of n·m points is this step and then one along m, of the result as
-# [b, m, 1, n·c, 2]. With `reverse` the sign of all exponents is +.
-define(Operation("fourier_step", "lowered", _infer, _evaluate, ("reverse",), typed=True))
+# [b, m, 1, n·c, 2]. With `reverse` the sign of all exponents is +. With `folded` a first step (c = 1) reads a line of
+# 2n·m real numbers x[0], x[2], …, x[3], x[1], and a last one in reverse (m = 1) has numbers in that order, which it
+# writes to their places; those at odd places are multiplied by `folded`, 1 or −1.
+_FOLD = {"folded": 0}
+define(Operation("fourier_step", "lowered", _infer, _evaluate, ("reverse", "folded"), typed=True, defaults=_FOLD))
 
 
 def _infer_spectrum(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
@@ -54,6 +83,7 @@ def _infer_cosines(operands: Sequence[TensorType], attrs: Attributes, declared: 
     table = x.with_shape((points * behind + 1,))
     if (cosines, sines) != (table, table):
         raise ShapeError(f"fourier_cosines: the tables of {x} are two {table}, not {cosines} and {sines}")
+    _check_fold("fourier_cosines", x, attrs, points, behind)
     return of_size("fourier_cosines", declared, x, 2 * lines * points * behind)
 
 
@@ -64,6 +94,7 @@ def _infer_join(operands: Sequence[TensorType], attrs: Attributes, declared: Ten
         raise ShapeError(f"fourier_join: {x} is no [lines,half+1,2]")
     if attrs["rest"] < 1 or (x.shape[1] - 1) % attrs["rest"]:
         raise ShapeError(f"fourier_join: {x} has no lines of {attrs['rest']} places")
+    _check_fold("fourier_join", x, attrs, x.shape[1] - 1, attrs["rest"])
     return of_size("fourier_join", declared, x, 2 * x.shape[0] * (x.shape[1] - 1))
 
 
@@ -94,10 +125,13 @@ def _evaluate_spectrum(
 def _evaluate_cosines(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
-    lines, points, behind, _ = arrays[0].shape
+    x = arrays[0]
+    lines, points, behind, _ = x.shape
     half = points * behind
     form = TensorType((lines, half + 1, 2), type.dtype)
-    spectrum = _evaluate_spectrum(arrays[:1], attrs, form, np.dtype(np.float64))
+    if attrs["folded"]:
+        x = _folded(x.reshape(lines, -1), attrs["folded"]).reshape(x.shape)
+    spectrum = _evaluate_spectrum([x], attrs, form, np.dtype(np.float64))
     real, imaginary = spectrum[..., 0], spectrum[..., 1]
     ahead = 2 * (real * arrays[1] + imaginary * arrays[2])
     back = 2 * (real * arrays[2] - imaginary * arrays[1])
@@ -113,7 +147,7 @@ def _evaluate_join(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
     ahead, mirrored = s[:, :half], s[:, :0:-1].conj()
     z = ahead + mirrored + 1j * np.exp(1j * np.pi * np.arange(half) / half) * (ahead - mirrored)
     pairs = np.stack([z.real, z.imag], -1).reshape(lines, half // rest, rest, 1, 2)
-    return _evaluate([pairs], {"reverse": True}, type, dtype)
+    return _evaluate([pairs], {"reverse": True, "folded": attrs["folded"]}, type, dtype)
 
 
 # The last step of the transform of real lines, of which neighbours are parts of a complex number: [b, n, c, 2] ->
@@ -122,8 +156,12 @@ def _evaluate_join(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
 define(Operation("fourier_spectrum", "lowered", _infer_spectrum, _evaluate_spectrum, typed=True))
 # The same of a line of 2h real numbers, whose spectrum a + bi tables c and s of frequencies make real: [b, n, c, 2],
 # [h + 1], [h + 1] -> [b, 2h]: 2(a[k]·c[k] + b[k]·s[k]) at the place k, and 2(a[k]·s[k] − b[k]·c[k]) at 2h − k for k
-# from 1 to h − 1; with `reverse` all in the opposite order.
-define(Operation("fourier_cosines", "lowered", _infer_cosines, _evaluate_cosines, ("reverse",), typed=True))
+# from 1 to h − 1; with `reverse` all in the opposite order. With `folded` (c = 1) the line is read as by
+# `fourier_step`.
+_COSINES = ("reverse", "folded")
+define(Operation("fourier_cosines", "lowered", _infer_cosines, _evaluate_cosines, _COSINES, True, defaults=_FOLD))
 # The first step of the inverse: [b, n·m + 1, 2] -> [b, m, n, 2] for m = `rest`, as `fourier_step` in reverse does
 # of s[k] + s̄[h−k] + i·exp(πi·k/h)·(s[k] − s̄[h−k]) for h = n·m. The imaginary parts of s[0] and s[h] are ignored.
-define(Operation("fourier_join", "lowered", _infer_join, _evaluate_join, ("rest",), typed=True))
+# With `folded` (m = 1) the line is written as by `fourier_step`.
+_JOIN = ("rest", "folded")
+define(Operation("fourier_join", "lowered", _infer_join, _evaluate_join, _JOIN, typed=True, defaults=_FOLD))

@@ -40,8 +40,14 @@ def _cosine_1(x: Any) -> Any:
 
 def _cosine_2(x: Any) -> Any:
     """2·Σ x[j]·cos(πk(2j + 1)/2n)."""
+    return _of_halves(x[..., ::2], _reversed(x[..., 1::2]))
+
+
+def _of_halves(even: Any, odd: Any) -> Any:
+    """`_cosine_2` of numbers at even places, and of those at odd ones from the last to the first."""
+    x = lnp.concatenate([even, odd], -1)
     n = x.shape[-1]
-    half: Any = lnp.fft.rfft(lnp.concatenate([x[..., ::2], _reversed(x[..., 1::2])], -1))
+    half: Any = lnp.fft.rfft(x)
     cosine, sine = _turns(np.arange(n // 2 + 1), 2 * n, x)
     first = 2 * (half.real * cosine + half.imag * sine)
     last = 2 * (half.real * sine - half.imag * cosine)  # of the frequencies n, n − 1, …
@@ -50,14 +56,19 @@ def _cosine_2(x: Any) -> Any:
 
 def _cosine_3(x: Any) -> Any:
     """x₀ + 2·Σ x[j]·cos(πj(2k + 1)/2n): the inverse of type 2, times 2n."""
+    even, odd = _to_halves(x)
+    return _interleaved(even, odd)
+
+
+def _to_halves(x: Any) -> tuple[Any, Any]:
+    """What `_cosine_3` gives, at even and at odd places."""
     n = x.shape[-1]
     ahead = x[..., : n // 2 + 1]
     back = lnp.concatenate([lnp.zeros_like(x[..., :1]), _reversed(x[..., n - n // 2 :])], -1)
     cosine, sine = _turns(np.arange(n // 2 + 1), 2 * n, x)
     real, imaginary = ahead * cosine + back * sine, ahead * sine - back * cosine
     line: Any = lnp.fft.irfft(bind("complex", real, imaginary), n, norm="forward")
-    even, odd = line[..., : (n + 1) // 2], _reversed(line[..., (n + 1) // 2 :])
-    return _interleaved(even, odd)
+    return line[..., : (n + 1) // 2], _reversed(line[..., (n + 1) // 2 :])
 
 
 def _interleaved(even: Any, odd: Any) -> Any:
@@ -98,12 +109,13 @@ def _sine_1(x: Any) -> Any:
 
 def _sine_2(x: Any) -> Any:
     """2·Σ x[j]·sin(π(k + 1)(2j + 1)/2n)."""
-    return _reversed(_cosine_2(_alternating(x)))
+    return _reversed(_of_halves(x[..., ::2], -_reversed(x[..., 1::2])))
 
 
 def _sine_3(x: Any) -> Any:
     """(−1)ᵏ·x₍ₙ₋₁₎ + 2·Σ x[j]·sin(π(j + 1)(2k + 1)/2n): the inverse of type 2, times 2n."""
-    return _alternating(_cosine_3(_reversed(x)))
+    even, odd = _to_halves(_reversed(x))
+    return _interleaved(even, -odd)
 
 
 def _sine_4(x: Any) -> Any:

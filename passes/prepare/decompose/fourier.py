@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Node
 from lavax.ir.types import TensorType
-from lavax.passes.build.builder import broadcast, build, concatenate, flip, reshape, slice_along
+from lavax.passes.build.builder import broadcast, build, concatenate, flip, negate, reshape, slice_along
 from lavax.passes.complex_parts.parts import Real, interleaved, separated
 from lavax.passes.complex_parts.real_lines import joined, taken_apart
 from lavax.passes.target.target import Target
@@ -18,9 +18,18 @@ from lavax.passes.target.target import Target
 
 def _steps(node: Node, target: Target) -> Node:
     (x,) = node.operands
-    if x.shape[2] > 1:
+    lines, points, rest, behind, _ = x.shape
+    fold, reverse = node.attrs["folded"], node.attrs["reverse"]
+    if fold and not target.transforms.folds(points, rest, behind):
+        form = x.type.with_shape((lines, x.type.size // max(lines, 1)))
+        if reverse:
+            plain = build("fourier_step", x, type=form, reverse=True)
+            return reshape(_unfolded(_steps(plain, target), fold), node.shape)
+        x = reshape(_folded(reshape(x, form.shape), fold), x.shape)
+        return _steps(build("fourier_step", x, type=node.type, reverse=False), target)
+    if rest > 1 or fold:
         return node
-    return _in_steps(x, _widths(x, target), node.attrs["reverse"], node.type)
+    return _in_steps(x, _widths(x, target), reverse, node.type)
 
 
 def _widths(x: Node, target: Target) -> Sequence[int]:
@@ -29,14 +38,18 @@ def _widths(x: Node, target: Target) -> Sequence[int]:
     return few or target.transforms.steps(points, behind > 1, x.dtype)
 
 
-def _in_steps(x: Node, widths: Sequence[int], reverse: bool, type: TensorType | None = None) -> Node:
-    """[lines,points,1,behind,2] after the steps of these widths, as [lines,rest,1,behind,2], or as `type`."""
+def _in_steps(
+    x: Node, widths: Sequence[int], reverse: bool, type: TensorType | None = None, fold: int = 0
+) -> Node:
+    """[lines,points,1,behind,2] after the steps of these widths, as [lines,rest,1,behind,2], or as `type`. The first
+    one is `folded`, or in reverse the last one."""
     lines, points, _, behind, _ = x.shape
     for number, width in enumerate(widths, 1):
-        rest = points // width
+        rest, is_last = points // width, number == len(widths)
         after = x.type.with_shape((lines, rest, 1, width * behind, 2))
         form = reshape(x, (lines, width, rest, behind, 2))
-        x = build("fourier_step", form, type=type if type and number == len(widths) else after, reverse=reverse)
+        own = fold if (is_last if reverse else number == 1) else 0
+        x = build("fourier_step", form, type=type if type and is_last else after, reverse=reverse, folded=own)
         points, behind = rest, behind * width
     return x
 
@@ -65,12 +78,14 @@ def _cosines(node: Node, target: Target) -> Node:
     lines, points, behind, _ = x.shape
     if behind > 1:
         return node
-    steps = _mirrored_widths(lines, points, False, target)
+    steps, fold = _mirrored_widths(lines, points, False, target), node.attrs["folded"]
+    if fold and not (len(steps) > 1 and target.transforms.folds(steps[0], points // steps[0], 1)):
+        x, fold = reshape(_folded(reshape(x, (lines, 2 * points)), fold), x.shape), 0
     if not steps:
         whole = build("fourier_spectrum", x, type=x.type.with_shape((lines, points + 1, 2)))
         return _cosines_of(_spectrum(whole, target), node)
     *widths, last = steps
-    ahead = _in_steps(reshape(x, (lines, points, 1, 1, 2)), widths, False)
+    ahead = _in_steps(reshape(x, (lines, points, 1, 1, 2)), widths, False, fold=fold)
     form = reshape(ahead, (lines, last, points // last, 2))
     return build("fourier_cosines", form, *tables, type=node.type, reverse=node.attrs["reverse"])
 
@@ -91,15 +106,42 @@ def _join(node: Node, target: Target) -> Node:
     lines, points = x.shape[0], x.shape[1] - 1
     if node.attrs["rest"] > 1:
         return node
-    steps = _mirrored_widths(lines, points, True, target)
+    steps, fold = _mirrored_widths(lines, points, True, target), node.attrs["folded"]
+    if fold and not _writes_folded(steps, points, target):
+        plain = build("fourier_join", x, type=x.type.with_shape((lines, 2 * points)), rest=1)
+        return reshape(_unfolded(_join(plain, target), fold), node.shape)
     if not steps:
         whole = reshape(interleaved(joined(separated(x))), (lines, points, 1, 1, 2))
         return _in_steps(whole, _widths(whole, target), True, node.type)
     *widths, first = steps
     rest = points // first
     type = x.type.with_shape((lines, rest, 1, first, 2)) if widths else node.type
-    found = build("fourier_join", x, type=type, rest=rest)
-    return _in_steps(found, widths, True, node.type) if widths else found
+    found = build("fourier_join", x, type=type, rest=rest, folded=0 if widths else fold)
+    return _in_steps(found, widths, True, node.type, fold) if widths else found
+
+
+def _writes_folded(steps: Sequence[int], points: int, target: Target) -> bool:
+    """Whether the last step of an inverse writes lines in the order of cosine transforms; a step alone always may."""
+    if len(steps) < 2:
+        return len(steps) == 1
+    *_, last, _ = steps  # the one at the end is the first
+    return target.transforms.folds(last, 1, points // last)
+
+
+def _folded(lines: Node, sign: int) -> Node:
+    """[b, n]: the numbers at even places, and those at odd ones from the last to the first, times a sign."""
+    length = lines.shape[1]
+    even, odd = (slice_along(lines, 1, side, length, 2) for side in (0, 1))
+    back = flip(odd, (1,))
+    return concatenate([even, negate(back) if sign < 0 else back], 1)
+
+
+def _unfolded(lines: Node, sign: int) -> Node:
+    """The other way."""
+    count, length = lines.shape
+    ahead, back = slice_along(lines, 1, 0, length // 2), flip(slice_along(lines, 1, length // 2, length), (1,))
+    both = [reshape(x, (count, length // 2, 1)) for x in (ahead, negate(back) if sign < 0 else back)]
+    return reshape(concatenate(both, 2), lines.shape)
 
 
 def _from_reals(node: Node, target: Target) -> Node:

@@ -145,9 +145,30 @@ def fourier_spectrum(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], typ
     return (total.real, total.imag)[side]
 
 
+def _with_order(value: Callable[[int], Any], fold: int, length: int, place: int) -> Any:
+    """The number at a place of a line whose numbers in the order of cosine transforms are given."""
+    if not fold:
+        return value(place)
+    return fold * value(length - 1 - place // 2) if place % 2 else value(place // 2)
+
+
+def _in_order(x: np.ndarray, fold: int) -> np.ndarray:
+    """Lines in the order of cosine transforms."""
+    if not fold:
+        return x
+    lines = x.reshape(len(x), -1)
+    length = lines.shape[1]
+    found = np.empty_like(lines)
+    for place in range(length):
+        at = place // 2 if place % 2 == 0 else length - 1 - place // 2
+        found[:, at] = (fold if place % 2 else 1) * lines[:, place]
+    return found.reshape(x.shape)
+
+
 def fourier_cosines(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """What tables make of the number of a frequency, or of the one that is mirrored in the middle of the line."""
     x, cosines, sines = arrays
+    x = _in_order(x, attrs["folded"])
     line, at = place
     length = type.shape[-1]
     at = length - 1 - at if attrs["reverse"] else at
@@ -160,9 +181,16 @@ def fourier_cosines(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type
 def fourier_join(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """A step in reverse, of the pairs that a half of a spectrum gives."""
     s = arrays[0]
-    line, other, frequency, side = place
     half, rest = s.shape[1] - 1, attrs["rest"]
     points = half // rest
+    if attrs["folded"]:
+        line, at = place
+        form = TensorType((len(s), 1, half, 2), type.dtype)
+        plain = {**attrs, "folded": 0}
+        return _with_order(
+            lambda at: fourier_join(arrays, plain, form, (line, 0, at // 2, at % 2)), attrs["folded"], 2 * half, at
+        )
+    line, other, frequency, side = place
     total = 0j
     for point in range(points):
         k = point * rest + other
@@ -176,8 +204,17 @@ def fourier_join(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: T
 
 def fourier_step(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The sum of the points of a line, each turned by its place and frequency, and then by the twiddle factor."""
-    x = arrays[0]
+    x, fold = arrays[0], attrs["folded"]
     lines, points, rest, behind, _ = x.shape
+    if fold and attrs["reverse"]:
+        line, at = place
+        form, plain = TensorType((lines, points, behind, 2), type.dtype), {"reverse": True, "folded": 0}
+
+        def number(at: int) -> Any:
+            return fourier_step(arrays, plain, form, (line, at // 2 // behind, at // 2 % behind, at % 2))
+
+        return _with_order(number, fold, 2 * points * behind, at)
+    x = _in_order(x, fold)
     at = np.ravel_multi_index(place, type.shape)
     line, other, frequency, back, side = (int(n) for n in np.unravel_index(at, (lines, rest, points, behind, 2)))
     turn = 2j * math.pi * (1 if attrs["reverse"] else -1)

@@ -156,6 +156,15 @@ def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Seq
     return _steps(prime_factors(points), REGISTER_LIMITS.together)
 
 
+def folds(points: int, rest: int, behind: int, profile: DeviceProfile) -> bool:
+    """Whether a first step of real lines, or the last one of an inverse, may read or write them in the order of cosine
+    transforms: its columns are then taken from both ends."""
+    if rest * behind % 2:
+        return False
+    lanes = lanes_of(points, rest, behind, profile)
+    return points % (2 * lanes) == 0 if lanes else points <= REGISTER_LIMITS.mirrored
+
+
 def few_steps_of(points: int, numbers: int, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step if all lines together have few numbers: a driver compiles a long step for a second, and
     starts one more in some 20 µs. None if lines are short or many, and on a GPU."""

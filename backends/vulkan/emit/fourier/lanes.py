@@ -38,7 +38,7 @@ def emit_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: i
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         place = quotient(number, lanes)
         if rest * behind > 1:
-            _TwoLines(step, place).write()
+            TwoLines(step, place).write()
         else:
             _write_line(step, place, in_pairs)
     return routine.close(count, subgroup=True)
@@ -221,20 +221,27 @@ class Runs:
         return self.lanes.single.named(*(f"{self._is_odd} ? {odd} : {even}" for odd, even in parts))
 
 
-class _TwoLines:
-    """Two lines that are neighbours in memory."""
+class TwoLines:
+    """Two columns of a step, which are neighbours in memory."""
 
     def __init__(self, lanes: Lanes, place: Index) -> None:
         self.lanes, self.routine, self.single, self.double = lanes, lanes.routine, lanes.single, lanes.double
         _, self.points, self.rest, self.behind, _ = self.routine.operands[0].shape
         self.own, self.width = self.points // lanes.count, self.rest * self.behind
         self.line, column = quotient(place, self.width // 2), remainder(place, self.width // 2)
-        self.columns = [linear([(column, 2)], side) for side in (0, 1)]
+        self.columns = self._column_pair(column)
+
+    def _column_pair(self, column: Index) -> list[Index]:
+        """The columns of one of half as many numbers."""
+        return [linear([(column, 2)], side) for side in (0, 1)]
+
+    def _read(self) -> list[Number]:
+        """The lane's points of both columns."""
+        at = [(self.line, self.points * self.width), (self.lanes.number, self.width), (self.columns[0], 1)]
+        return [self.lanes.read(linear(at, j * self.lanes.count * self.width)) for j in range(self.own)]
 
     def write(self) -> None:
-        number, every = self.lanes.number, self.lanes.count * self.width
-        at = [(self.line, self.points * self.width), (number, self.width), (self.columns[0], 1)]
-        found = transformed(self.double, [self.lanes.read(linear(at, j * every)) for j in range(self.own)])
+        number, found = self.lanes.number, transformed(self.double, self._read())
         roots = multiples(self.single, self.own, lambda k: self._unit_root(self.single, number, k, self.points))
         turned = [found[0], *(self.double.times(x, root) for x, root in zip(found[1:], roots, strict=True))]
         frequencies = [self.lanes.across(self.double, x) for x in turned]

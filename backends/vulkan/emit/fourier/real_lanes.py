@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.emit.fourier.choose import has_pairs
+from lavax.backends.vulkan.emit.fourier.folded import write_folded_by_lanes
 from lavax.backends.vulkan.emit.fourier.lanes import Lanes, Runs, parts_of_line, transformed_numbers
 from lavax.backends.vulkan.emit.fourier.numbers import read_number
 from lavax.backends.vulkan.emit.fourier.roots import unit_root
@@ -58,8 +59,11 @@ def emit_join_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, cou
     lanes = Lanes(routine, count, sign=1)
     with routine.open_turns(lines * count, turns_of(lines * count, profile, lifted)) as number:
         line, half = quotient(number, count), places - 1
-        numbers = _joined(lanes, line, half)
-        Runs(lanes, len(numbers)).write(linear([(line, half)]), transformed_numbers(lanes, numbers))
+        numbers = transformed_numbers(lanes, _joined(lanes, line, half))
+        if routine.node.attrs["folded"]:
+            write_folded_by_lanes(lanes, line, numbers)
+        else:
+            Runs(lanes, len(numbers)).write(linear([(line, half)]), numbers)
     return routine.close(lines * count, subgroup=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import lanes_of
+from lavax.backends.vulkan.emit.fourier.folded import write_folded_line
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.real_lanes import emit_join_by_lanes, emit_spectrum_by_lanes
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
@@ -68,7 +69,11 @@ def _write_joined(step: _Step) -> None:
     if step.columns == 1:
         pairs = [step.joined(j) for j in range(points // 2 + 1)]
         line = [pairs[j][0] if j < len(pairs) else pairs[points - j][1] for j in range(points)]
-        step.write_line(step.column, transformed(step.single, line))
+        found = transformed(step.single, line)
+        if step.routine.node.attrs["folded"]:
+            write_folded_line(step.routine, step.line, found)
+        else:
+            step.write_line(step.column, found)
         return
     pairs = [step.joined(j) for j in range(points)]
     both = [step.both(pairs[j][0], pairs[-j % points][1]) for j in range(points)]

@@ -1,4 +1,4 @@
-"""Cosine and sine transforms of type 2 in the last step of a transform of real lines: when they are, and values."""
+"""Cosine and sine transforms of types 2 and 3 by steps of transforms of real lines: when they are, and values."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -41,6 +41,39 @@ def test_what_is_not() -> None:
     assert "fourier_cosines" not in _operations(lambda x: lsf.dct(x, type=3), 40, 96)
 
 
+def _kernels(function: Callable[..., Any], *shape: int) -> str:
+    return lx.compile(function).lower(lx.ShapeDtype(shape, "float32")).as_text("kernels")
+
+
+def test_lines_are_moved_by_the_steps_that_read_or_write_them() -> None:
+    """No kernel moves them, and no step reads a number here or there."""
+    for transform, fold in ((lsf.dct, 1), (lsf.dst, -1)):
+        forward, back = (lambda x, kind=kind, transform=transform: transform(x, type=kind) for kind in (2, 3))
+        text = _kernels(forward, 40, 4096)
+        assert f"reverse=false folded={fold}" in text and "concatenate" not in text and text.count("kernel ") == 1
+        text = _kernels(back, 40, 4096)
+        assert f"reverse=true folded={fold}" in text and "kind=map" not in text and text.count("kernel ") == 1
+        for length in (16, 100, 256, 1000):
+            text = _kernels(back, 40, length)
+            assert f"folded={fold}" in text and "kind=map" not in text
+
+
+def test_what_moves_lines_otherwise() -> None:
+    def two_readers(x: lx.Array) -> lx.Array:
+        return lsf.dct(x, type=3) + lnp.cumsum(x, -1)
+
+    assert "fold" in _kernels(two_readers, 40, 64)
+    assert "fold" not in _kernels(lambda x: lsf.dct(x, type=3), 40, 66)  # 33 pairs
+    assert "fold" not in _kernels(lambda x: lsf.dct(x, type=3), 40, 75)
+    assert "fold" not in _kernels(_spectra_in_another_order, 40, 64)
+
+
+def _spectra_in_another_order(s: lx.Array) -> tuple[lx.Array, lx.Array]:
+    """An inverse transform whose numbers are moved, and read elsewhere."""
+    x = lnp.fft.irfft(s[..., :33] * (1 + 1j))
+    return lnp.reshape(lnp.stack([x[..., :32], lnp.flip(x[..., 32:], -1)], -1), x.shape), lnp.sum(x)
+
+
 def _reader_of_spectra(x: lx.Array) -> tuple[lx.Array, lx.Array]:
     """A cosine transform by its definition, and the spectrum that it is made of."""
     cosine, sine = (lnp.asarray(f(np.pi * np.arange(17) / 64).astype(np.float32)) for f in (np.cos, np.sin))
@@ -56,27 +89,30 @@ def test_a_spectrum_that_is_read_elsewhere_is_written() -> None:
 
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("name", ["dct", "dst"])
+@pytest.mark.parametrize("kind", [2, 3])
 @pytest.mark.parametrize("lines", [1, 3, 21])
-@pytest.mark.parametrize("length", [6, 30, 64, 150, 256, 1000, 4096])
-def test_values(name: str, lines: int, length: int, wide: bool) -> None:
+@pytest.mark.parametrize("length", [4, 6, 16, 30, 64, 150, 200, 256, 1000, 4096, 8192])
+def test_values(name: str, kind: int, lines: int, length: int, wide: bool) -> None:
     x = RANDOM.normal(size=(lines, length)).astype(np.float64 if wide else np.float32)
-    expected = getattr(scipy.fft, name)(x.astype(np.float64))
+    expected = getattr(scipy.fft, name)(x.astype(np.float64), kind)
     with config.enable_x64(wide):
-        transform = lx.compile(getattr(lsf, name))
-        assert "fourier_cosines" in transform.lower(x).as_text("kernels")
+        transform = lx.compile(lambda x: getattr(lsf, name)(x, kind))
+        if length > 4:
+            assert ("fourier_cosines" if kind == 2 else "fourier_join") in transform.lower(x).as_text("kernels")
         found = np.asarray(transform(x))
     limit = 2.0 ** (-53 if wide else -24) * max(np.log2(length), 4)
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
 
 
+@pytest.mark.parametrize("kind", [2, 3])
 @pytest.mark.parametrize("name", ["dct", "dst"])
-def test_gradients_and_batches_in_the_middle(name: str) -> None:
+def test_gradients_and_batches_in_the_middle(name: str, kind: int) -> None:
     """Of 3·Σ v·F(2x)²: the transform is linear, and its matrix SciPy's."""
     x, v = (RANDOM.normal(size=(5, 3, 48)).astype(np.float32) for _ in range(2))
-    transform, matrix = getattr(lsf, name), getattr(scipy.fft, name)(np.eye(48))
+    matrix = getattr(scipy.fft, name)(np.eye(48), kind)
 
     def loss(x: lx.Array, v: lx.Array) -> lx.Array:
-        return 3 * lnp.sum(transform(2 * x) ** 2 * v)
+        return 3 * lnp.sum(getattr(lsf, name)(2 * x, kind) ** 2 * v)
 
     found = np.asarray(lx.compile(lx.vmap(lx.grad(loss)))(x, v))
     expected = 24 * ((x.astype(np.float64) @ matrix) * v) @ matrix.T

@@ -1,0 +1,224 @@
+"""Steps that read or write lines of real numbers in another order, as cosine transforms need it.
+
+Of a line x of 2h real numbers, the pairs that are transformed are those of x[0], x[2], …, x[3], x[1]. So four
+neighbours x[4p] to x[4p + 3] are the parts of the numbers p and h − 1 − p. An invocation holds a column of a step and
+the one that is as far from the other end, and has both numbers of all fours that it reads or writes.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
+from lavax.backends.vulkan.emit.fourier.lanes import Lanes, TwoLines
+from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, of_one, unit_root
+from lavax.backends.vulkan.emit.fourier.turns import turns_of
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.passes.kernels.index import Index, linear, quotient, remainder
+from lavax.passes.kernels.kernel import Kernel
+
+
+def emit_folded(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of a step of which each invocation holds two columns."""
+    routine = open_routine(kernel, profile, lifted)
+    lines, _, rest, behind, _ = routine.operands[0].shape
+    count = lines * rest * behind // 2
+    with routine.open_turns(count, turns_of(count, profile, lifted)) as place:
+        step = _Step(routine, place)
+        if routine.node.attrs["reverse"]:
+            step.write_folded(transformed(step.double, step.read()))
+        else:
+            step.write(step.twiddled(transformed(step.double, step.read_folded())))
+    return routine.close(count)
+
+
+def emit_folded_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: int) -> Launch:
+    """The shader of a step of which so many lanes share two columns."""
+    routine = open_routine(kernel, profile, lifted)
+    lines, _, rest, behind, _ = routine.operands[0].shape
+    count = lanes * lines * rest * behind // 2
+    reverse = routine.node.attrs["reverse"]
+    step = Lanes(routine, lanes, sign=1 if reverse else -1)
+    with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
+        (_LastByLanes if reverse else _FirstByLanes)(step, quotient(number, lanes)).write()
+    return routine.close(count, subgroup=True)
+
+
+def read_fours(routine: RoutineShader, position: Index) -> tuple[Number, Number]:
+    """The numbers p and h − 1 − p of a line, whose four neighbours begin at a position in complex numbers."""
+    four, sign = read_neighbours(routine, routine.operands[0], position), _sign(routine)
+    ends = (f"({sign}{four}.{part})" if sign else f"{four}.{part}" for part in "wy")
+    return Number(f"{four}.x", f"{four}.z"), Number(*ends)
+
+
+def write_fours(routine: RoutineShader, position: Index, number: Number, opposite: Number) -> None:
+    """Writes the numbers p and h − 1 − p of a line as four neighbours from a position in complex numbers on."""
+    ends = [f"-({part})" if _sign(routine) else part for part in (opposite.real, opposite.imaginary)]
+    write_neighbours(routine, position, Number(number.real, ends[1]), Number(number.imaginary, ends[0]))
+
+
+def write_folded_line(routine: RoutineShader, line: Index, found: Sequence[Number]) -> None:
+    """Writes a whole line of an even number of complex numbers."""
+    half = len(found)
+    for p in range(half // 2):
+        write_fours(routine, linear([(line, half)], 2 * p), found[p], found[half - 1 - p])
+
+
+def write_folded_by_lanes(lanes: Lanes, line: Index, numbers: Sequence[Number]) -> None:
+    """Writes a line of which each lane has numbers that follow each other, from as many times its `frequency` on.
+
+    The opposites are with the lane whose number has all bits the other way. Both lanes write half of the fours.
+    """
+    routine, own, half = lanes.routine, len(numbers), len(numbers) * lanes.count
+    frequency = lanes.body.index(lanes.frequency)
+    is_lower = lanes.body.declare(lanes.body.scopes[-1], "bool", f"{frequency} < {lanes.count // 2}")
+    start = f"{own} * ({is_lower} ? {frequency} : {lanes.count - 1} - {frequency})"
+    first = routine.position("first", start, half // 2 - own + 1)
+    for k in range(own // 2):
+        # The upper lane writes the fours of its partner's numbers from the last one on.
+        at = routine.position(f"four{k}", f"{lanes.body.index(first)} + ({is_lower} ? {k} : {own - 1 - k})", half // 2)
+        both = _both_sides(lanes, is_lower, numbers[k], _given(lanes, numbers[own - 1 - k]))
+        write_fours(routine, linear([(line, half), (at, 2)]), *both)
+    if own % 2:
+        middle = numbers[own // 2]
+        given = _given(lanes, middle)
+        with lanes.body.block(f"if ({is_lower})"):
+            write_fours(routine, linear([(line, half), (first, 2)], 2 * (own // 2)), middle, given)
+
+
+def _sign(routine: RoutineShader) -> str:
+    return "-" if routine.node.attrs["folded"] < 0 else ""
+
+
+def _given(lanes: Lanes, x: Number) -> Number:
+    """What the lane has whose number has all bits the other way."""
+    return lanes.single.named(
+        *(f"subgroupShuffleXor({part}, {lanes.count - 1}u)" for part in (x.real, x.imaginary))
+    )
+
+
+def _both_sides(lanes: Lanes, is_lower: str, own: Number, given: Number) -> tuple[Number, Number]:
+    """A number of the first half of a line and its opposite, of which the lane has one and is given the other."""
+
+    def chosen(first: Number, second: Number) -> Number:
+        parts = (first.real, second.real), (first.imaginary, second.imaginary)
+        return lanes.single.named(*(f"{is_lower} ? {one} : {other}" for one, other in parts))
+
+    return chosen(own, given), chosen(given, own)
+
+
+class _Step:
+    """The state of writing the step of an invocation: a column, and the one that is as far from the other end."""
+
+    def __init__(self, routine: RoutineShader, place: Index) -> None:
+        self.routine, self.body = routine, routine.body
+        _, self.points, self.rest, self.behind, _ = routine.operands[0].shape
+        self.width = self.rest * self.behind
+        self.line, column = quotient(place, self.width // 2), remainder(place, self.width // 2)
+        self.columns = column, linear([(column, -1)], self.width - 1)
+        self.sign = 1 if routine.node.attrs["reverse"] else -1
+        self.single, self.double = (Registers(self.body, routine.node.dtype, n, self.sign) for n in (1, 2))
+
+    def _four(self, column: Index, point: int) -> Index:
+        """Where the four neighbours are that hold the number of a column, in the first half of the line."""
+        return linear([(self.line, self.points * self.width), (column, 2)], 2 * point * self.width)
+
+    def read_folded(self) -> list[Number]:
+        sides: list[dict[int, Number]] = [{}, {}]
+        for point in range(self.points // 2):
+            for side, column in enumerate(self.columns):
+                number, opposite = read_fours(self.routine, self._four(column, point))
+                sides[side][point], sides[1 - side][self.points - 1 - point] = number, opposite
+        if self.points % 2:
+            middle = self.points // 2
+            sides[0][middle], sides[1][middle] = read_fours(self.routine, self._four(self.columns[0], middle))
+        return [of_both(self.double, sides[0][point], sides[1][point]) for point in range(self.points)]
+
+    def read(self) -> list[Number]:
+        def number(column: Index, point: int) -> Number:
+            at = linear([(self.line, self.points * self.width), (column, 1)], point * self.width)
+            return read_number(self.routine, self.routine.operands[0], at)
+
+        first, second = self.columns
+        return [of_both(self.double, number(first, point), number(second, point)) for point in range(self.points)]
+
+    def twiddled(self, frequencies: list[Number]) -> list[Number]:
+        """The numbers times the roots of their frequency and their place."""
+
+        def root(frequency: int) -> Number:
+            places = (self.body.index(linear([(column, frequency)])) for column in self.columns)
+            return of_both(self.double, *(unit_root(self.single, at, self.points * self.rest) for at in places))
+
+        roots = multiples(self.double, self.points, root)
+        turned = [self.double.times(x, by) for x, by in zip(frequencies[1:], roots, strict=True)]
+        return [frequencies[0], *turned]
+
+    def write(self, frequencies: list[Number]) -> None:
+        for side, column in enumerate(self.columns):
+            start = linear([(self.line, self.points * self.rest), (column, self.points)])
+            own = [of_one(x, side) for x in frequencies]
+            if self.points % 2:
+                for k, x in enumerate(own):
+                    write_number(self.routine, linear([(start, 1)], k), x)
+            else:
+                for k in range(0, self.points, 2):
+                    write_neighbours(self.routine, linear([(start, 1)], k), *own[k : k + 2])
+
+    def write_folded(self, frequencies: list[Number]) -> None:
+        for k in range((self.points + 1) // 2):
+            found, opposite = frequencies[k], frequencies[self.points - 1 - k]
+            for side, column in enumerate(self.columns):
+                if side == 0 or 2 * k + 1 < self.points:
+                    write_fours(self.routine, self._four(column, k), of_one(found, side), of_one(opposite, 1 - side))
+
+
+class _FirstByLanes(TwoLines):
+    """A first step: each lane reads fours of both columns, and gives the opposites to the lane that needs them."""
+
+    def _column_pair(self, column: Index) -> list[Index]:
+        return [column, linear([(column, -1)], self.width - 1)]
+
+    def _read(self) -> list[Number]:
+        count, own = self.lanes.count, self.own
+        sides: list[dict[int, Number]] = [{}, {}]
+        for j in range(own // 2):
+            for side, column in enumerate(self.columns):
+                parts = [(self.line, self.points * self.width), (self.lanes.number, 2 * self.width), (column, 2)]
+                found, opposite = read_fours(self.routine, linear(parts, 2 * j * count * self.width))
+                sides[side][j], sides[1 - side][own - 1 - j] = found, _given(self.lanes, opposite)
+        return [of_both(self.double, sides[0][j], sides[1][j]) for j in range(own)]
+
+
+class _LastByLanes(TwoLines):
+    """A last step of an inverse: a lane of the lower half of frequencies writes the fours of the first column's, and
+    the one whose number has all bits the other way those of the second column's."""
+
+    def _column_pair(self, column: Index) -> list[Index]:
+        return [column, linear([(column, -1)], self.width - 1)]
+
+    def _read(self) -> list[Number]:
+        def number(column: Index, j: int) -> Number:
+            at = [(self.line, self.points * self.width), (self.lanes.number, self.width), (column, 1)]
+            position = linear(at, j * self.lanes.count * self.width)
+            return read_number(self.routine, self.routine.operands[0], position)
+
+        first, second = self.columns
+        return [of_both(self.double, number(first, j), number(second, j)) for j in range(self.own)]
+
+    def _write(self, frequencies: list[Number]) -> None:
+        lanes, own, half = self.lanes, self.own, self.points * self.width
+        frequency = lanes.body.index(lanes.frequency)
+        is_lower = lanes.body.declare(lanes.body.scopes[-1], "bool", f"{frequency} < {lanes.count // 2}")
+        first, second = (lanes.body.index(column) for column in self.columns)
+        column = self.routine.position("column", f"{is_lower} ? {first} : {second}", self.width)
+        row = f"{own} * ({is_lower} ? {frequency} : {lanes.count - 1} - {frequency})"
+        start = self.routine.position("row", row, self.points // 2 - own + 1)
+        for k in range(own):
+            at = f"{lanes.body.index(start)} + ({is_lower} ? {k} : {own - 1 - k})"
+            place = self.routine.position(f"row{k}", at, self.points // 2)
+            given = _given(lanes, of_one(frequencies[own - 1 - k], 1))
+            both = _both_sides(lanes, is_lower, of_one(frequencies[k], 0), given)
+            four = linear([(self.line, half), (place, 2 * self.width), (column, 2)])
+            write_fours(self.routine, four, *both)
