@@ -28,8 +28,9 @@ _OVER_SCIPY, _OVER_COPY = 3.0, 1 / 0.7
 _POINTS = {"cpu": 1 << 20, "gpu": 1 << 24}
 # The longest lines of one pass, and of two.
 _ONE_PASS, _TWO_PASSES = 1 << 12, 1 << 22
-_ROUNDS, _QUICK_ROUNDS, _IN_ROW = 5, 2, 3
+_ROUNDS, _QUICK_ROUNDS, _IN_ROW, _FEW_IN_ROW = 5, 2, 3, 200
 _CHECKED = 1 << 20  # points of the lines whose errors are measured
+_FEW = 1 << 12  # numbers whose time is mostly that of a call
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def transforms(points: int) -> Sequence[Transform]:
         *(batched("rfft", length, True) for length in (1 << 8, 1 << 12, 1 << 16, 1000)),
         *(batched("irfft", length, True) for length in (1 << 12,)),
         Transform("fft2", (side, side)),
-        Transform("fft", (1, 1 << 10)),
+        *(Transform("fft", (1, 1 << bits)) for bits in (8, 10, 12)),
     )
 
 
@@ -101,7 +102,8 @@ def _figures(transform: Transform, kind: str, rate: float, quick: bool) -> Seque
     if kind == "gpu":
         del calls["SciPy"]
     clock = time.process_time if kind == "cpu" else time.perf_counter
-    seconds = _timed(calls, _QUICK_ROUNDS if quick else _ROUNDS, clock)
+    in_row = _FEW_IN_ROW if prod(transform.shape) <= _FEW else _IN_ROW
+    seconds = _timed(calls, _QUICK_ROUNDS if quick else _ROUNDS, in_row, clock)
     ours = seconds.pop("lavax")
     found = [Figure(transform.name, f"{1e3 * ours:.3g} ms, error {_error(transform, operand):.2g}")]
     if kind == "gpu":
@@ -138,12 +140,24 @@ def _calls(transform: Transform, operand: np.ndarray) -> Mapping[str, tuple[Call
         "lavax": (lambda: ours(on_device), lambda result: result.block_until_ready()),
         "SciPy": (lambda: scipys(operand), lambda result: result),
     }
+    if prod(transform.shape) <= _FEW:
+        found["lavax"] = (lambda: ours(on_device).block_until_ready(), lambda result: result)
+        found["an empty command buffer"] = (_empty_call(), lambda result: result)
     for name, prepare in (("JAX", _of_jax), ("cuFFT", _of_torch)):
         try:
             found[name] = prepare(transform.function, operand)
         except ImportError:
             continue
     return found
+
+
+def _empty_call() -> Call:
+    """The least that any call takes: the driver's submission of nothing, waited for."""
+    from benchmarks.bare_submit import bare_submit  # late: these open the device
+    from lavax.backends.vulkan.device.device import get_device
+
+    device = get_device()
+    return bare_submit(device, device.queue.wait)
 
 
 def _of_jax(function: str, operand: np.ndarray) -> tuple[Call, Callable[[Any], Any]]:
@@ -165,18 +179,18 @@ def _of_torch(function: str, operand: np.ndarray) -> tuple[Call, Callable[[Any],
 
 
 def _timed(
-    calls: Mapping[str, tuple[Call, Callable[[Any], Any]]], rounds: int, clock: Callable[[], float]
+    calls: Mapping[str, tuple[Call, Callable[[Any], Any]]], rounds: int, in_row: int, clock: Callable[[], float]
 ) -> dict[str, float]:
     """The least seconds of a call among several in a row, in turn; first calls compile."""
     found = dict.fromkeys(calls, math.inf)
     for number in range(rounds + 1):
         for name, (call, wait) in calls.items():
             start = clock()
-            for _ in range(_IN_ROW):
+            for _ in range(in_row):
                 result = call()
             wait(result)
             if number:
-                found[name] = min(found[name], (clock() - start) / _IN_ROW)
+                found[name] = min(found[name], (clock() - start) / in_row)
     return found
 
 

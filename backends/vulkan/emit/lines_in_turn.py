@@ -57,7 +57,8 @@ def lines_at_a_time(kernels: Sequence[Kernel], profile: DeviceProfile) -> int:
     longest = max(kernel.graph.outputs[0].type.nbytes for kernel in kernels) // max(lines, 1)
     together = max(limits.nbytes // max(longest, 1), 1)
     fits = is_seen and sum(map(_slots, seen)) <= REST_WORD and longest <= limits.longest
-    return together if fits and lines >= limits.parts * together else 0
+    are_few = lines * longest <= limits.nbytes  # a dispatch more would take longer than one processor needs for all
+    return together if fits and (are_few or lines >= limits.parts * together) else 0
 
 
 def _result(kernel: Kernel) -> int:

@@ -17,6 +17,8 @@ from lavax.passes.kernels.kernel import Kernel
 _LEAST_ELEMENTS = 1 << 12
 # The same for loops in registers: drivers take 4 ms to compile the loads of 64 elements by address, and 0.1 by texels.
 _LEAST_IN_REGISTERS = 1 << 7
+# The same for steps of Fourier transforms, which share a dispatch if their arrays are seen so.
+_LEAST_TRANSFORMED = 1 << 9
 # The same for a kernel in a workgroup's loop, and the kinds of such kernels.
 _LEAST_IN_LOOPS = 1 << 8
 _IN_LOOPS = ("map", "row", "contract")
@@ -37,6 +39,8 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     """
     arrays = (*kernel.graph.inputs, *kernel.graph.outputs)
     least = _LEAST_IN_REGISTERS if kernel.kind == "registers" else _LEAST_ELEMENTS
+    if kernel.kind == "routine" and kernel.graph.outputs[0].op in _ONLY_WRITING:
+        least = _LEAST_TRANSFORMED
     if max((node.type.size for node in arrays), default=0) < least:
         return ()
     found = tuple(number for number, node in enumerate(arrays) if _is_by_descriptor(node, kernel, range_bytes))

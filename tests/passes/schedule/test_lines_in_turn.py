@@ -65,6 +65,13 @@ def test_each_step_has_a_dispatch_elsewhere() -> None:
     assert not any(step.in_turn for step in _steps(across))
 
 
+@pytest.mark.parametrize(("lines", "length"), [(1, 512), (1, 1000), (1, 4096), (3, 1000)])
+def test_few_numbers_are_a_workgroups(lines: int, length: int) -> None:
+    (step,) = _steps(_program(lnp.fft.fft, lines, length))
+    assert step.in_turn and lines_at_a_time(step.kernels, CPU_DRIVER) >= lines
+    assert len(_steps(_program(lnp.fft.fft, 2, 8192))) > 1
+
+
 def test_lines_at_a_time_fill_part_of_a_cache() -> None:
     for length, lines in ((512 * 3, 2), (4096, 1), (32768, 1)):
         (step,) = _steps(_program(lnp.fft.fft, 64, length))

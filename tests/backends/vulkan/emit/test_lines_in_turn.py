@@ -17,6 +17,8 @@ from lavax.ir.types import TensorType, float32
 RANDOM = np.random.default_rng(9)
 FORMS = [
     *(("fft", lines, length) for lines, length in ((9, 4096), (37, 2187), (67, 1001), (8, 15625), (200, 144 * 9))),
+    *(("fft", lines, length) for lines, length in ((1, 512), (1, 1000), (2, 1000), (1, 2048))),
+    *((name, 1, 2048) for name in ("rfft", "irfft")),
     *((name, lines, length) for name in ("rfft", "irfft") for lines, length in ((11, 8192), (19, 3125), (300, 243))),
 ]
 
