@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
-from lavax.passes.build.builder import build, reshape
+from lavax.passes.build.builder import build, reshape, transposed
 from lavax.passes.complex_parts.cosine_lines import reader_counts
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """Lines in another order, and what the numbers at odd places are multiplied by: 1 or −1."""
+    """Lines in another order, what the numbers at odd places are multiplied by, 1 or −1, and their axes before."""
 
     lines: Node
     sign: int
+    axes: tuple[int, ...]
 
 
 def with_folded_lines(graph: Graph) -> Graph:
@@ -35,7 +36,7 @@ def with_folded_lines(graph: Graph) -> Graph:
             found[node] = build("fourier_join", found[spectrum], type=node.type, rest=1, folded=written.sign)
         elif read is not None:
             pairs, tables = node.operands[0], [found[table] for table in node.operands[1:]]
-            form = reshape(found[read.lines], pairs.shape)
+            form = reshape(transposed(found[read.lines], read.axes), pairs.shape)
             attrs = {**node.attrs, "folded": read.sign}
             found[node] = build("fourier_cosines", form, *tables, type=node.type, **attrs)
         else:
@@ -56,19 +57,30 @@ def _suits(join: Node, readers: dict[Node, int]) -> bool:
 
 
 def folded_line(whole: Node) -> Ordered | None:
-    """The lines whose numbers at even places a value has, and then those at odd ones from the last to the first."""
-    if whole.op != "concatenate" or len(whole.operands) != 2 or whole.attrs["axis"] != whole.type.rank - 1:
+    """The lines whose numbers at even places a value has, and then those at odd ones from the last to the first. Both
+    may be transposed, as lines along another axis are."""
+    last = whole.type.rank - 1
+    if whole.op != "concatenate" or len(whole.operands) != 2 or whole.attrs["axis"] != last:
         return None
-    even, (odd, sign) = whole.operands[0], _turned(whole.operands[1])
-    if odd is None or even.op != "slice" or odd.op != "slice" or even.operands != odd.operands:
+    (even, axes), (turned, other_axes) = map(_before_transposition, whole.operands)
+    odd, sign = _turned(turned, axes[last])
+    if odd is None or axes != other_axes or even.op != "slice" or odd.op != "slice" or even.operands != odd.operands:
         return None
     (lines,) = even.operands
-    first = (0,) * (whole.type.rank - 1)
-    strides = (*(1 for _ in first), 2)
-    starts = [tuple(part.attrs["start"]) for part in (even, odd)]
-    is_every_other = all(tuple(part.attrs["stride"]) == strides for part in (even, odd))
-    is_whole = lines.shape == whole.shape and even.shape == odd.shape
-    return Ordered(lines, sign) if is_whole and is_every_other and starts == [(*first, 0), (*first, 1)] else None
+    at = [int(axis == axes[last]) for axis in range(whole.type.rank)]
+    is_every_other = all(list(part.attrs["stride"]) == [1 + here for here in at] for part in (even, odd))
+    starts = [list(part.attrs["start"]) for part in (even, odd)]
+    is_whole = tuple(lines.shape[axis] for axis in axes) == whole.shape and even.shape == odd.shape
+    if not is_whole or not is_every_other or starts != [[0] * len(at), at]:
+        return None
+    return Ordered(lines, sign, axes)
+
+
+def _before_transposition(part: Node) -> tuple[Node, tuple[int, ...]]:
+    """What is transposed, and the order of its axes."""
+    if part.op == "transpose":
+        return part.operands[0], tuple(part.attrs["axes"])
+    return part, tuple(range(part.type.rank))
 
 
 def unfolded_line(whole: Node) -> Ordered | None:
@@ -78,7 +90,7 @@ def unfolded_line(whole: Node) -> Ordered | None:
         return None
     if len(both.operands) != 2 or any(part.op != "reshape" for part in both.operands):
         return None
-    ahead, (back, sign) = both.operands[0].operands[0], _turned(both.operands[1].operands[0])
+    ahead, (back, sign) = both.operands[0].operands[0], _turned(both.operands[1].operands[0], whole.type.rank - 1)
     if back is None or ahead.op != "slice" or back.op != "slice" or ahead.operands != back.operands:
         return None
     (lines,) = ahead.operands
@@ -88,15 +100,16 @@ def unfolded_line(whole: Node) -> Ordered | None:
     is_half = {part.shape for part in (ahead, back)} == {(*whole.shape[:-1], half)}
     is_whole = lines.shape == whole.shape and both.shape == (*whole.shape[:-1], half, 2)
     are_both = starts == [(*first, 0), (*first, half)]
-    return Ordered(lines, sign) if is_whole and is_half and is_unit and are_both else None
+    axes = tuple(range(whole.type.rank))
+    return Ordered(lines, sign, axes) if is_whole and is_half and is_unit and are_both else None
 
 
-def _turned(part: Node) -> tuple[Node | None, int]:
-    """The value that is turned round along the last axis, and perhaps negated; None if it is not."""
+def _turned(part: Node, axis: int) -> tuple[Node | None, int]:
+    """The value that is turned round along an axis, and perhaps negated; None if it is not."""
     sign = 1
     if part.op == "negate":
         part, sign = part.operands[0], -1
-    if part.op != "flip" or part.attrs["axes"] != (part.type.rank - 1,):
+    if part.op != "flip" or tuple(part.attrs["axes"]) != (axis,):
         return None, sign
     (value,) = part.operands
     return (value.operands[0], -sign) if value.op == "negate" else (value, sign)

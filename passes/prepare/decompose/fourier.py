@@ -79,7 +79,8 @@ def _cosines(node: Node, target: Target) -> Node:
     if behind > 1:
         return node
     steps, fold = _mirrored_widths(lines, points, False, target), node.attrs["folded"]
-    if fold and not (len(steps) > 1 and target.transforms.folds(steps[0], points // steps[0], 1)):
+    is_one = len(steps) == 1  # which may always read so
+    if fold and not (is_one or (steps and target.transforms.folds(steps[0], points // steps[0], 1))):
         x, fold = reshape(_folded(reshape(x, (lines, 2 * points)), fold), x.shape), 0
     if not steps:
         whole = build("fourier_spectrum", x, type=x.type.with_shape((lines, points + 1, 2)))
@@ -87,7 +88,8 @@ def _cosines(node: Node, target: Target) -> Node:
     *widths, last = steps
     ahead = _in_steps(reshape(x, (lines, points, 1, 1, 2)), widths, False, fold=fold)
     form = reshape(ahead, (lines, last, points // last, 2))
-    return build("fourier_cosines", form, *tables, type=node.type, reverse=node.attrs["reverse"])
+    own = 0 if widths else fold
+    return build("fourier_cosines", form, *tables, type=node.type, reverse=node.attrs["reverse"], folded=own)
 
 
 def _cosines_of(spectra: Node, node: Node) -> Node:

@@ -59,6 +59,48 @@ def write_fours(routine: RoutineShader, position: Index, number: Number, opposit
     write_neighbours(routine, position, Number(number.real, ends[1]), Number(number.imaginary, ends[0]))
 
 
+def read_folded_line(routine: RoutineShader, line: Index, half: int) -> list[Number]:
+    """A whole line of an even number of complex numbers."""
+    fours = [read_fours(routine, linear([(line, half)], 2 * p)) for p in range(half // 2)]
+    return [number for number, _ in fours] + [opposite for _, opposite in reversed(fours)]
+
+
+def read_folded_by_lanes(lanes: Lanes, line: Index, in_pairs: bool) -> list[Number]:
+    """The points that each lane has of a line: with pairs of neighbours, those of every 2q numbers, or else the number
+    of every q that its own `number` is.
+
+    The opposites of a lane's points are those of the lane whose number has all bits the other way, from the last one.
+    """
+    routine, half = lanes.routine, lanes.routine.operands[0].shape[1]
+    together = 2 if in_pairs else 1
+    own = half // (together * lanes.count)
+
+    def fours(j: int, side: int) -> tuple[Number, Number]:
+        at = j * together * lanes.count + side
+        return read_fours(routine, linear([(line, half), (lanes.number, 2 * together)], 2 * at))
+
+    found: dict[int, Number] = {}
+    for j in range(own // 2):
+        pairs = [fours(j, side) for side in range(together)]
+        numbers = [number for number, _ in pairs]
+        opposites = [_given(lanes, opposite) for _, opposite in reversed(pairs)]
+        found[j], found[own - 1 - j] = (
+            (of_both(lanes.double, *each) if in_pairs else each[0]) for each in (numbers, opposites)
+        )
+    if own % 2:
+        found[own // 2] = _middle(lanes, line, half)
+    return [found[j] for j in range(own)]
+
+
+def _middle(lanes: Lanes, line: Index, half: int) -> Number:
+    """A lane's number in the middle of an odd number of those that it has: both lanes read the same four."""
+    number, last = lanes.body.index(lanes.number), lanes.count - 1
+    is_lower = lanes.body.declare(lanes.body.scopes[-1], "bool", f"{number} < {lanes.count // 2}")
+    text = f"{half // 2 - lanes.count // 2} + ({is_lower} ? {number} : {last} - {number})"
+    at = lanes.routine.position("middle", text, half // 2)
+    return _both_sides(lanes, is_lower, *read_fours(lanes.routine, linear([(line, half), (at, 2)])))[0]
+
+
 def write_folded_line(routine: RoutineShader, line: Index, found: Sequence[Number]) -> None:
     """Writes a whole line of an even number of complex numbers."""
     half = len(found)

@@ -108,16 +108,15 @@ class Lanes:
         return self.double.named(f"{four}.xz", f"{four}.yw")
 
 
-def _transformed_pairs(lanes: Lanes, line: Index) -> list[tuple[Number, Number]]:
+def _transformed_pairs(lanes: Lanes, numbers: list[Number]) -> list[tuple[Number, Number]]:
     """The transform of a line that is whole and lies along memory.
 
     Each lane has two neighbours of every 2q points, and of the result p/2 numbers from p/2 times its `frequency` on,
     each with the one that is half the points behind.
     """
-    points = lanes.routine.operands[0].shape[1]
-    own = points // (2 * lanes.count)
-    starts = [linear([(line, points), (lanes.number, 2)], j * 2 * lanes.count) for j in range(own)]
-    found = transformed(lanes.double, [lanes.read(start) for start in starts])
+    own = len(numbers)
+    points = 2 * own * lanes.count
+    found = transformed(lanes.double, numbers)
 
     def root(frequency: int) -> Number:
         at = (lanes.body.index(linear([(lanes.number, 2 * frequency)], frequency * side)) for side in (0, 1))
@@ -144,17 +143,23 @@ def transformed_numbers(lanes: Lanes, numbers: list[Number]) -> list[Number]:
     return [lanes.across(single, x) for x in turned]
 
 
-def parts_of_line(lanes: Lanes, line: Index, in_pairs: bool) -> list[tuple[Number, ...]]:
-    """The transform of a line that lies along memory: each lane's numbers, with those that are half the points behind
-    if it has pairs."""
-    if in_pairs:
-        return [*_transformed_pairs(lanes, line)]
-    own = lanes.routine.operands[0].shape[1] // lanes.count
-    return [(x,) for x in transformed_numbers(lanes, _every(lanes, line, own))]
+def points_of_line(lanes: Lanes, line: Index, in_pairs: bool) -> list[Number]:
+    """The points that each lane has of a line that lies along memory; pairs of neighbours side by side."""
+    points = lanes.routine.operands[0].shape[1]
+    if not in_pairs:
+        return _every(lanes, line, points // lanes.count)
+    starts = range(0, points, 2 * lanes.count)
+    return [lanes.read(linear([(line, points), (lanes.number, 2)], start)) for start in starts]
+
+
+def transformed_parts(lanes: Lanes, points: list[Number], in_pairs: bool) -> list[tuple[Number, ...]]:
+    """The transform of a line: each lane's numbers, with those that are half the points behind if it has pairs."""
+    return [*_transformed_pairs(lanes, points)] if in_pairs else [(x,) for x in transformed_numbers(lanes, points)]
 
 
 def _write_line(lanes: Lanes, line: Index, in_pairs: bool) -> None:
-    parts, points = parts_of_line(lanes, line, in_pairs), lanes.routine.operands[0].shape[1]
+    parts = transformed_parts(lanes, points_of_line(lanes, line, in_pairs), in_pairs)
+    points = lanes.routine.operands[0].shape[1]
     runs = Runs(lanes, len(parts))
     for side in range(len(parts[0])):
         runs.write(linear([(line, points)], side * points // 2), [part[side] for part in parts])

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.emit.fourier.choose import has_pairs
-from lavax.backends.vulkan.emit.fourier.folded import write_folded_by_lanes
-from lavax.backends.vulkan.emit.fourier.lanes import Lanes, Runs, parts_of_line, transformed_numbers
+from lavax.backends.vulkan.emit.fourier.folded import read_folded_by_lanes, write_folded_by_lanes
+from lavax.backends.vulkan.emit.fourier.lanes import Lanes, Runs, points_of_line, transformed_numbers, transformed_parts
 from lavax.backends.vulkan.emit.fourier.numbers import read_number
 from lavax.backends.vulkan.emit.fourier.roots import unit_root
 from lavax.backends.vulkan.emit.fourier.spectra import write_frequency
@@ -37,7 +37,8 @@ def emit_spectrum_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool,
 def _write_spectrum(lanes: Lanes, line: Index, half: int, in_pairs: bool) -> None:
     """The spectrum of one line."""
     routine, count = lanes.routine, lanes.count
-    parts = parts_of_line(lanes, line, in_pairs)
+    read = read_folded_by_lanes if routine.node.attrs.get("folded") else points_of_line
+    parts = transformed_parts(lanes, read(lanes, line, in_pairs), in_pairs)
     own, single = len(parts), lanes.single
     of_lane = unit_root(single, lanes.body.index(linear([(lanes.frequency, own)])), 2 * half)
     roots = [of_lane if k == 0 else single.times(of_lane, single.constant(host_root(-k, 2 * half))) for k in range(own)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import lanes_of
-from lavax.backends.vulkan.emit.fourier.folded import write_folded_line
+from lavax.backends.vulkan.emit.fourier.folded import read_folded_line, write_folded_line
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.real_lanes import emit_join_by_lanes, emit_spectrum_by_lanes
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
@@ -39,7 +39,11 @@ def emit_spectrum(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
 def _write_spectrum(step: _Step) -> None:
     points = step.points
     if step.columns == 1:
-        found = transformed(step.single, [step.read(step.at(step.column, j)) for j in range(points)])
+        if step.routine.node.attrs.get("folded"):
+            line = read_folded_line(step.routine, step.line, points)
+        else:
+            line = [step.read(step.at(step.column, j)) for j in range(points)]
+        found = transformed(step.single, line)
         for k in range(points // 2 + 1):
             step.write_mirrored(found[k], found[-k % points], k)
         return

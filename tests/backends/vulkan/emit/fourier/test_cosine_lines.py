@@ -56,6 +56,18 @@ def test_lines_are_moved_by_the_steps_that_read_or_write_them() -> None:
         for length in (16, 100, 256, 1000):
             text = _kernels(back, 40, length)
             assert f"folded={fold}" in text and "kind=map" not in text
+            text = _kernels(forward, 40, length)
+            assert f"folded={fold}" in text and "concatenate" not in text and "kind=map" not in text
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((96, 40), 0), ((1024, 12), 0), ((3, 64, 5), 1), ((8, 4, 6, 5), 0)])
+@pytest.mark.parametrize("name", ["dct", "dst"])
+def test_lines_along_another_axis(name: str, shape: tuple[int, ...], axis: int) -> None:
+    x = RANDOM.normal(size=shape).astype(np.float32)
+    transform = lx.compile(lambda x: getattr(lsf, name)(x, axis=axis))
+    assert "folded" in transform.lower(x).as_text("kernels")
+    expected = getattr(scipy.fft, name)(x.astype(np.float64), axis=axis)
+    assert np.linalg.norm(np.asarray(transform(x)) - expected) <= 10 * 2**-24 * np.linalg.norm(expected)
 
 
 def test_what_moves_lines_otherwise() -> None:
