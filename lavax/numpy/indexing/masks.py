@@ -12,8 +12,10 @@ from lavax.tracer.values.value import Value
 
 
 def parts_of(key: Any) -> tuple[Any, ...]:
-    """The parts of a key."""
-    return key if isinstance(key, tuple) else (key,)
+    """The parts of a key; a tuple within a key is positions along an axis, as a list is."""
+    if not isinstance(key, tuple):
+        return (key,)
+    return tuple(list(part) if isinstance(part, tuple) else part for part in key)
 
 
 def is_mask(part: Any) -> bool:

@@ -130,6 +130,32 @@ def test_masks_that_do_not_fit_and_floats_are_no_positions() -> None:
             x[floats]
 
 
+@pytest.mark.parametrize(
+    "key", [((0, 2),), ((0, 2), 1), (slice(None), (1, 0, 1)), ((0, 2), (1, 2)), (..., (-1,)), (((0,), (3,)), (1, 2))]
+)
+def test_a_tuple_within_a_key_is_positions(key: Any) -> None:
+    x = sample((4, 3))
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(x)[key]), x[key])
+    np.testing.assert_array_equal(np.asarray(lx.compile(lambda x: x[key])(x)), x[key])
+    changed = x.copy()
+    changed[key] = 7
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(x).at[key].set(7)), changed)
+    written = lnp.array(x)
+    written[key] = 7
+    np.testing.assert_array_equal(np.asarray(written), changed)
+
+
+def test_a_tuple_of_truths_within_a_key_is_a_mask() -> None:
+    x, key = sample((4, 3)), ((True, False, True, False), 1)
+    np.testing.assert_array_equal(np.asarray(lnp.asarray(x)[key]), x[key])
+
+
+def test_updates_at_masks_that_do_not_fit_are_index_errors() -> None:
+    for mask in (np.zeros((4, 2), BOOL), np.zeros(2, BOOL), lnp.zeros((2,), bool)):
+        with pytest.raises(IndexError, match="a mask of shape"):
+            lnp.zeros((4, 3)).at[mask].set(1)
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("places", [np.array([1, 0, -1], I32), np.array([[0, 1], [2, 2]], U32), np.array(1, I32)])
 def test_take(axis: int | None, places: np.ndarray) -> None:
