@@ -27,7 +27,7 @@ def ravel_pytree(pytree: Any) -> tuple[Value, Callable[[Any], Any]]:
     values = [as_value(leaf) for leaf in leaves]
     shapes, dtypes = [value.shape for value in values], [value.dtype for value in values]
     ends = list(itertools.accumulate(prod(shape) for shape in shapes))
-    dtype = lnp.result_type(*values)
+    dtype = lnp.result_type(*dtypes)  # Python's numbers count as arrays: the vector has to hold them
     vector = lnp.concatenate([lnp.astype(lnp.ravel(value), dtype) for value in values])
 
     def unravel(vector: Any) -> Any:
