@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import lavax.numpy as lnp
+from lavax.ir.location import user_error
 from lavax.numpy._core.operands import as_value
 from lavax.parallel_scan import associative_scan
 from lavax.tracer.control_flow.branches import cond as _cond
@@ -57,6 +58,8 @@ def scan(
     _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
     """`lavax.scan`. `unroll=True` is all steps at once; `_split_transpose` is taken, and changes nothing."""
+    if unroll < 0:
+        raise user_error(ValueError, f"scan: unroll must not be negative, got {unroll}")
     steps = max(1, _steps(xs, length)) if unroll is True else max(1, int(unroll))
     return _scan(f, init, xs, length, reverse, steps)
 
@@ -80,9 +83,14 @@ def fori_loop(
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """`f` of each element along the first axis, one after the other; with `batch_size`, so many at once by `vmap`."""
-    if batch_size is None:
+    """`f` of each element along the first axis, one after the other; with `batch_size`, so many at once by `vmap`.
+
+    0 is no batches. Raises ValueError if it is negative.
+    """
+    if not batch_size:
         return _map(f, xs)
+    if batch_size < 0:
+        raise user_error(ValueError, f"map: batch_size must not be negative, got {batch_size}")
     count = as_value(pytree.leaves(xs)[0]).shape[0]
     if count == 0:
         return _map(f, xs)

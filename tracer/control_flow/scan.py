@@ -1,10 +1,9 @@
 """Loops along an axis: scan and map. Names and arguments are JAX's."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.location import user_error
@@ -86,8 +85,8 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
 
 def _length(name: str, sequences: Sequence[Value], length: int | None) -> int:
-    if length is not None and not isinstance(length, (int, np.integer)):
-        raise user_error(DtypeError, f"{name}: length must be an integer, got {length!r:.40}")
+    if length is not None:
+        length = _steps(name, length)
     if any(not sequence.shape for sequence in sequences):
         raise user_error(ShapeError, f"{name}: xs must have a leading axis to go along; a scalar has none")
     extents = {sequence.shape[0] for sequence in sequences} | ({length} if length is not None else set())
@@ -97,6 +96,16 @@ def _length(name: str, sequences: Sequence[Value], length: int | None) -> int:
             ShapeError, f"{name}: leading extents and length must agree, got {given or 'neither xs nor length'}"
         )
     return extents.pop()
+
+
+def _steps(name: str, length: Any) -> int:
+    """A length that was asked for, as Python's integer; an array's number does, if it is known."""
+    if not hasattr(length, "__index__"):
+        raise user_error(DtypeError, f"{name}: length must be an integer, got {length!r:.40}")
+    steps = operator.index(length)
+    if steps < 0:
+        raise user_error(ShapeError, f"{name}: length must not be negative, got {steps}")
+    return steps
 
 
 def _unrolled_scan(

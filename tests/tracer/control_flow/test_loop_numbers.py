@@ -39,3 +39,26 @@ def test_numbers_are_integers_of_32_bits_by_themselves() -> None:
     np.testing.assert_array_equal(
         lx.fori_loop(0, 3, lambda i, c: c.at[i].set(i * 2), lnp.zeros(3, "int32")), [0, 2, 4]  # type: ignore[arg-type]
     )
+
+
+def test_a_length_may_be_a_number_of_an_array() -> None:
+    lengths: list[Any] = [3, np.int64(3), np.array(3), lnp.asarray(3)]
+    for length in lengths:
+        carry, stacked = lx.lax.scan(lambda c, _: (c + 1, c), 0, None, length=length)
+        assert int(carry) == 3 and np.asarray(stacked).tolist() == [0, 1, 2]
+    with pytest.raises(lx.ConcretizationError, match="behind a traced value"):
+        lx.jit(lambda n: lx.lax.scan(lambda c, _: (c, c), 0, None, length=n))(3)
+
+
+def test_numbers_of_steps_that_loops_do_not_take() -> None:
+    wrong: list[Any] = [2.0, np.float32(2)]
+    for floats in wrong:
+        with pytest.raises(TypeError, match="scan: length must be an integer"):
+            lx.lax.scan(lambda c, _: (c, c), 0, None, length=floats)
+    with pytest.raises(ValueError, match="scan: length must not be negative, got -1"):
+        lx.lax.scan(lambda c, _: (c, c), 0, None, length=-1)
+    with pytest.raises(ValueError, match="scan: unroll must not be negative, got -1"):
+        lx.lax.scan(lambda c, x: (c, x), 0, np.arange(3), unroll=-1)
+    with pytest.raises(ValueError, match="map: batch_size must not be negative, got -2"):
+        lx.lax.map(lambda x: x, np.arange(3), batch_size=-2)
+    assert np.asarray(lx.lax.map(lambda x: x + 1, np.arange(3), batch_size=0)).tolist() == [1, 2, 3]
