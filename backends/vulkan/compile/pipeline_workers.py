@@ -9,13 +9,14 @@ from lavax.backends.vulkan.compile import workers
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS
 from lavax.backends.vulkan.compile.in_process import compiles_in_process
-from lavax.backends.vulkan.compile.shader_compiler import CHANGES, count_compilation, keep_modules, known_module
+from lavax.backends.vulkan.compile.ordered_floats import ORDERED_FLOATS
+from lavax.backends.vulkan.compile.shader_compiler import count_compilation, keep_modules, known_module
 from lavax.backends.vulkan.plan.plan import Shader
 
 _Made = TypeVar("_Made")
 
-# Marks of shaders whose modules only Python changes.
-_CHANGED_IN_PYTHON = tuple(mark for mark in CHANGES if mark not in (BRAIN_FLOATS, EXACT_FLOATS))
+# What the threads call the changes that shaders ask for by their marks.
+CHANGES = {BRAIN_FLOATS: "brain_floats", EXACT_FLOATS: "exact_floats", ORDERED_FLOATS: "ordered_floats"}
 
 _MODULE_OFFSET = ffi.offsetof("VkComputePipelineCreateInfo", "stage") + ffi.offsetof(
     "VkPipelineShaderStageCreateInfo", "module"
@@ -53,15 +54,12 @@ class PipelineWorkers(Generic[_Made]):
         self.compiled: dict[str, bytes] = {}
 
     def begin(self, shader: Shader, /) -> _Begun[_Made] | None:
-        """Has a shader's pipeline made soon; None if no thread can be started, or only Python can make its module."""
+        """Has a shader's pipeline made soon; None if no thread can be started."""
         source = shader.source
         spirv = known_module(source)
-        if spirv is None and any(mark in source for mark in _CHANGED_IN_PYTHON):
-            return None
         info, kept = self.describe(shader)
-        job = self._workers.begin(
-            source, spirv, BRAIN_FLOATS in source, EXACT_FLOATS in source, number_of(info), _MODULE_OFFSET
-        )
+        changes = [name for mark, name in CHANGES.items() if mark in source]
+        job = self._workers.begin(source, spirv, changes, number_of(info), _MODULE_OFFSET)
         if job is None:
             return None
         if spirv is None:

@@ -5,10 +5,14 @@ A shader's pipeline otherwise asks for it some twenty times, and each time stops
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from lavax.backends.vulkan import glslang
 from lavax.base.quick_dataclasses import dataclass
+
+# The extension's names of changes that are made to modules (`shader_compiler.CHANGES`).
+CHANGES = ("brain_floats", "exact_floats", "ordered_floats")
 
 
 @dataclass(frozen=True)
@@ -46,21 +50,21 @@ class Workers:
         self._process = os.getpid()
 
     def begin(
-        self, source: str, spirv: bytes | None, brain_floats: bool, exact_floats: bool, info: int, module_offset: int
+        self, source: str, spirv: bytes | None, changes: Iterable[str], info: int, module_offset: int
     ) -> Any:
         """Has a pipeline made soon of a shader's GLSL, or of its module if that is there; None if no thread starts.
 
         `info` is the address of the pipeline's description as the driver reads it, in which the module is set at that
-        offset; it must live until `end`. `brain_floats` and `exact_floats` are how the module of GLSL is changed.
+        offset; it must live until `end`. `changes` of CHANGES are made to the module of GLSL, in their order there.
         """
         ffi, lib = self._ffi, self._lib
         if self._threads == ffi.NULL:
             return None
-        changes = (lib.brain_floats if brain_floats else 0) | (lib.exact_floats if exact_floats else 0)
+        bits = sum(getattr(lib, change) for change in set(changes))
         module = spirv or b""
         where = ffi.cast("void *", info)
         begun = lib.begin_pipeline(
-            self._threads, self._driver, source.encode(), changes, module, len(module), where, module_offset
+            self._threads, self._driver, source.encode(), bits, module, len(module), where, module_offset
         )
         return None if begun == ffi.NULL else begun
 
@@ -94,4 +98,5 @@ class Workers:
 
 def available() -> bool:
     """Whether the extension has such threads: one that was built by an earlier version has none."""
-    return hasattr(glslang.started().lib, "begin_pipeline")
+    lib = glslang.started().lib
+    return all(hasattr(lib, name) for name in ("begin_pipeline", *CHANGES))

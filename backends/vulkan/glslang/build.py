@@ -39,6 +39,7 @@ DECLARATIONS = """
     } made_pipeline;
     static const int brain_floats;
     static const int exact_floats;
+    static const int ordered_floats;
     void *new_workers(size_t most);
     void *begin_pipeline(void *threads, const pipeline_driver *driver, const char *source, int changes,
                          const void *module, size_t nbytes, void *info, size_t module_offset);
@@ -47,7 +48,7 @@ DECLARATIONS = """
     void drop_workers(void *threads);
 """
 # In this order, they are one file for the compiler.
-SOURCES = ("binding.cpp", "modules.cpp", "workers.cpp")
+SOURCES = ("binding.cpp", "modules.cpp", "ordered_floats.cpp", "workers.cpp")
 
 # In link order. Which of them exist depends on the version of glslang: 12 has all, 15 only some.
 LIBRARIES = (

@@ -1,5 +1,5 @@
 // What is checked of a SPIR-V module, and changed in it, without Python: the same as in compile/spirv.py,
-// compile/brain_floats.py and compile/exact_floats.py, which serve where modules come from elsewhere. Tests compare both.
+// compile/brain_floats.py and compile/exact_floats.py (ordered_floats.cpp has one change more), which serve where modules come from elsewhere. Tests compare both.
 // build.py puts this file after binding.cpp.
 #include <unordered_set>
 #include <vector>
@@ -10,6 +10,7 @@ static const size_t header_words = 5;
 // The bits of `changes`: the marks of a shader.
 static const int brain_floats = 1;
 static const int exact_floats = 2;
+static const int ordered_floats = 4;
 
 static uint32_t operation_of(uint32_t first) {
     return first & 0xFFFF;

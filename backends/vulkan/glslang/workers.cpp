@@ -81,6 +81,7 @@ static bool compile_source(job &job) {
     if (!is_module(job.words)) return false;
     if (job.changes & brain_floats) job.words = with_brain_floats(job.words);
     if (job.changes & exact_floats) job.words = with_exact_floats(job.words);
+    if (job.changes & ordered_floats) job.words = with_ordered_floats(job.words);
     return true;
 }
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,11 @@ import pytest
 from lavax.backends.vulkan.api.api import ffi
 from lavax.backends.vulkan.compile import pipeline_workers, pipelines, shader_compiler, workers
 from lavax.backends.vulkan.compile.background import wait_for_background
-from lavax.backends.vulkan.compile.brain_floats import with_brain_floats
-from lavax.backends.vulkan.compile.exact_floats import with_exact_floats
+from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
+from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS
 from lavax.backends.vulkan.compile.ordered_floats import ORDERED_FLOATS
 from lavax.backends.vulkan.compile.pipelines import Pipeline, Pipelines
-from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.compile.shader_compiler import CHANGES, compile_glsl
 from lavax.backends.vulkan.device.device import get_device
 from lavax.backends.vulkan.glslang import compile_shader
 from lavax.backends.vulkan.plan.plan import Shader
@@ -80,35 +80,42 @@ class Driver:
         driver = workers.Driver(1, 2, *(pipeline_workers.number_of(call) for call in self.calls))
         self.threads = workers.Workers(driver)
 
-    def begin(self, source: str, spirv: bytes | None = None, brain: bool = False, exact: bool = False) -> Any:
+    def begin(self, source: str, spirv: bytes | None = None, changes: Iterable[str] = ()) -> Any:
         place = pipeline_workers.number_of(self.info)
-        return self.threads.begin(source, spirv, brain, exact, place, pipeline_workers._MODULE_OFFSET)
+        return self.threads.begin(source, spirv, changes, place, pipeline_workers._MODULE_OFFSET)
 
     def end(self) -> None:
         self.threads.end()
         self.threads.drop()
 
 
-@pytest.mark.parametrize(("brain", "exact"), [(False, False), (True, False), (False, True), (True, True)])
-def test_modules_are_changed_as_those_that_python_changes(brain: bool, exact: bool) -> None:
+@pytest.mark.parametrize(
+    "marks",
+    [(), *((mark,) for mark in CHANGES), (BRAIN_FLOATS, EXACT_FLOATS), (BRAIN_FLOATS, ORDERED_FLOATS)],
+)
+def test_modules_are_changed_as_those_that_python_changes(marks: tuple[str, ...]) -> None:
     expected = plain = compile_shader(CHANGEABLE)
-    if brain:
-        expected = with_brain_floats(expected)
-    if exact:
-        expected = with_exact_floats(expected)
-    assert (expected == plain) == (not brain and not exact)
+    for mark in marks:
+        expected = CHANGES[mark](expected)
+    assert (expected == plain) == (not marks)
     driver = Driver()
-    made = driver.threads.made(driver.begin(CHANGEABLE, None, brain, exact))
+    names = [pipeline_workers.CHANGES[mark] for mark in marks]
+    made = driver.threads.made(driver.begin(CHANGEABLE, None, names))
     assert made is not None and made.spirv == expected and made.pipeline == 7
     assert made.compiler_seconds > 0 and made.driver_seconds > 0
     assert driver.modules == [expected] and driver.placed == driver.destroyed == [41]
     driver.end()
 
 
+def test_the_threads_make_all_changes() -> None:
+    assert list(pipeline_workers.CHANGES) == list(CHANGES)
+    assert tuple(pipeline_workers.CHANGES.values()) == workers.CHANGES
+
+
 def test_a_module_that_is_there_is_taken_as_it_is() -> None:
     spirv = compile_shader(CHANGEABLE)
     driver = Driver()
-    made = driver.threads.made(driver.begin("no GLSL", spirv, brain=True, exact=True))
+    made = driver.threads.made(driver.begin("no GLSL", spirv, workers.CHANGES))
     assert made is not None and made.spirv == spirv and driver.modules == [spirv]
     driver.end()
 
@@ -230,17 +237,6 @@ def test_pipelines_that_were_not_begun_are_created_together(
         every.forget()
         every.get(shaders[:1])
         assert here == [shaders[-1], shaders[0]]
-
-
-def test_modules_that_only_python_changes_are_pythons_until_they_are_kept(tmp_path: Path) -> None:
-    marked = ADD_ONE.replace("\n", "\n" + ORDERED_FLOATS, 1)
-    with fresh_caches(tmp_path):
-        threads = get_device().pipelines._workers()
-        assert threads is not None
-        assert threads.begin(Shader(marked)) is None
-        shader_compiler.keep_modules({marked: compile_shader(ADD_ONE)})
-        assert threads.begin(Shader(marked)) is not None
-        threads.end()
 
 
 def test_pipelines_that_nobody_asked_for_are_destroyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
