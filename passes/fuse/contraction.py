@@ -116,8 +116,21 @@ def _needs_costly_operand(fusion: Fusion, node: Node, draft: KernelDraft) -> boo
     floating = [each for each in node.operands if each in fusion.weight and each not in fusion.draft_of]
     if most is None or all(fusion.weight[each].cost <= most for each in floating):  # which count what is repeated, too
         return False
-    others = [each for each in floating if not fusion.is_made_of(each, draft)]
+    others = [each for each in floating if not fusion.is_made_of(each, draft) and _has_one_reader(fusion, each)]
     return sum(map(cost_of, fusion.cone(others, draft)[0])) > most
+
+
+def _has_one_reader(fusion: Fusion, value: Node) -> bool:
+    """Whether nothing else reads a value, in another dtype or place either.
+
+    What others read, such as a residual stream before its first product, is theirs to compute as well: if a sum with it
+    were left to its readers, they would compute all of it once more, and so would those of the next sum.
+    """
+    while len(fusion.readers.users[value]) == 1:
+        if len(value.operands) != 1 or not (value.op == "cast" or OPERATIONS[value.op].family == "movement"):
+            return True
+        (value,) = value.operands
+    return False
 
 
 def _reads_one_beside(fusion: Fusion, node: Node, draft: KernelDraft) -> bool:

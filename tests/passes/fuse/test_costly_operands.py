@@ -45,3 +45,17 @@ def test_derivatives_of_long_functions_have_kernels_of_their_own(function: Any, 
 def test_what_is_computed_of_the_product_itself_stays() -> None:
     graph = prepare(remove_stop_gradient(lx.trace(lambda x, w, z: nn.silu(x @ w) * z)(*KINDS)), GPU)
     assert [step.kernel.kind for step in schedule(graph, target=GPU).steps] == ["contract"]
+
+
+def test_a_sum_with_what_others_read_stays() -> None:
+    """A residual stream that no kernel has written yet, because a norm and a sum read it: of two layers."""
+
+    def layers(x: Any, w: Any, v: Any) -> Any:
+        stream = exact_gelu(x)
+        for _ in range(2):
+            stream = stream + nn.layer_norm(stream.astype("float32")).astype("float16") @ w @ v
+        return stream
+
+    kinds = [lx.ShapeDtype(shape, "float16") for shape in ((64, 48), (48, 32), (32, 48))]
+    graph = prepare(remove_stop_gradient(lx.trace(layers)(*kinds)), GPU)
+    assert Reason.EPILOGUE_OPERAND not in fuse(graph, GPU).refusals.values()
