@@ -167,8 +167,6 @@ DTYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "bincount": (lambda: lnp.bincount(V), "f32"),
     "ldexp": (lambda: lnp.ldexp(X, X), "f32"),
     "power": (lambda: lnp.power(I, -1), "-1"),
-    "take": (lambda: lnp.take(X, V), "float32"),
-    "take_along_axis": (lambda: lnp.take_along_axis(X, X, 0), "float32|f32"),
     "result_type": (lambda: lnp.result_type(), "at least one"),
     "from_dlpack": (lambda: lnp.from_dlpack(3), "3 of type int has no __dlpack__"),
     "asarray": (lambda: lnp.asarray([[1, 2], [3]]), "different lengths"),
@@ -187,6 +185,18 @@ def test_dtypes_that_do_not_fit(name: str) -> None:
     call, words = DTYPES[name]
     with pytest.raises(DtypeError, match=words) as found:
         call()
+    _says(found.value, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [("take", lambda: lnp.take(X, V)), ("take_along_axis", lambda: lnp.take_along_axis(X, X, 0))],
+)
+def test_positions_that_are_no_integers(name: str, call: Callable[[], Any]) -> None:
+    """A wrong key, as one in brackets is, and a TypeError, as of NumPy's functions."""
+    with pytest.raises(ArrayIndexError, match=r"must be integers, got (float32|f32)") as found:
+        call()
+    assert isinstance(found.value, TypeError)
     _says(found.value, name)
 
 
