@@ -7,6 +7,7 @@ is computed in parts of the sum, beside the products that the next kernels wait 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
@@ -32,8 +33,8 @@ def with_parts_for_maps(graph: Graph, target: Target) -> Graph:
     """The graph with such products in as many parts as the device is best kept busy with."""
     products = [node for node in graph.nodes if node.op == "dot"]
     users, outputs, parts_of = graph.users, frozenset(graph.outputs), dict[Node, int]()
-    for node in products:
-        parts = target.products.parts_for_maps(node, _together(node, users))
+    for node, together in _together(products).items():
+        parts = target.products.parts_for_maps(node, together)
         if parts > 1 and is_read_by_maps_alone(node, users, outputs):
             parts_of[node] = parts
     if not parts_of:
@@ -65,8 +66,16 @@ def is_read_by_maps_alone(node: Node, users: Users, outputs: Collection[Node]) -
     return ends > 1 and node not in outputs
 
 
-def _together(node: Node, users: Users) -> int:
-    """How many products of the same extents read an operand of this one, and so are likely to share its dispatch."""
-    sizes = sizes_of(node)
-    beside = {reader for operand in node.operands for reader in users.get(operand, ()) if reader.op == "dot"}
-    return sum(sizes_of(reader) == sizes for reader in beside)
+def _together(products: Sequence[Node]) -> dict[Node, int]:
+    """For each product, how many of the same extents read an operand of it, and so are likely to share its dispatch.
+
+    Readers are counted once for each operand and pair, as all turns of a loop that is written out read one weight.
+    """
+    sizes = {node: sizes_of(node) for node in products}
+    operands = {node: frozenset(node.operands) for node in products}
+    of_operand = Counter((operand, sizes[node]) for node in products for operand in operands[node])
+    of_pair = Counter((operands[node], sizes[node]) for node in products if len(operands[node]) == 2)
+    return {
+        node: sum(of_operand[operand, sizes[node]] for operand in operands[node]) - of_pair[operands[node], sizes[node]]
+        for node in products
+    }

@@ -12,7 +12,10 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax import optim
 from lavax.ir import Graph, interpret
+from lavax.ir.graph import Node
+from lavax.passes.build.contraction_geometry import sizes_of
 from lavax.passes.kernels.commands import steps_of
+from lavax.passes.prepare import parts_for_maps
 from lavax.passes.prepare.parts_for_maps import with_parts_for_maps
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
@@ -116,3 +119,36 @@ def test_products_that_share_an_operand_are_counted() -> None:
         replace(WHOLE, products=replace(WHOLE.products, parts_for_maps=counted)),
     )
     assert sorted(seen) == [1, 2, 2]
+
+
+def test_products_beside_are_counted_without_asking_each_for_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns that are written out read one weight: two thousand products would ask four million times."""
+    def turns(x: Any, w: Any, v: Any, square: Any) -> Any:
+        for _ in range(50):
+            x = lnp.tanh(x @ w)
+        return x, x @ v, square @ square, (square @ w) @ v
+
+    counts, asked = list[int](), list[Node]()
+
+    def counted(dot: Node) -> Any:
+        asked.append(dot)
+        return sizes_of(dot)
+
+    def parts(dot: Node, together: int) -> int:
+        counts.append(together)
+        return 1
+
+    monkeypatch.setattr(parts_for_maps, "sizes_of", counted)
+    kinds = (lx.ShapeDtype(shape, "float32") for shape in ((16, 16), (16, 16), (16, 24), (16, 16)))
+    graph = graph_of(turns, *kinds)
+    assert with_parts_for_maps(graph, Target(Products(parts_for_maps=parts))) is graph
+    products = [node for node in graph.nodes if node.op == "dot"]
+    assert sorted(asked, key=id) == sorted(products, key=id)
+    beside = [
+        sum(
+            sizes_of(other) == sizes_of(node) and not set(other.operands).isdisjoint(node.operands)
+            for other in products
+        )
+        for node in products
+    ]
+    assert counts == beside and max(beside) == 52
