@@ -57,14 +57,14 @@ class PipelineWorkers(Generic[_Made]):
         """Has a shader's pipeline made soon; None if no thread can be started."""
         source = shader.source
         spirv = known_module(source)
-        info, kept = self.describe(shader)
+        info, stage = self.describe(shader)
         changes = [name for mark, name in CHANGES.items() if mark in source]
-        job = self._workers.begin(source, spirv, changes, number_of(info), _MODULE_OFFSET)
+        job = self._workers.begin(source, spirv, changes, number_of(info), _MODULE_OFFSET, (info, stage))
         if job is None:
             return None
         if spirv is None:
             count_compilation()
-        begun = _Begun(self, shader, job, (info, kept), is_known=spirv is not None)
+        begun = _Begun(self, shader, job, is_known=spirv is not None)
         self._begun.append(begun)
         return begun
 
@@ -84,10 +84,10 @@ class PipelineWorkers(Generic[_Made]):
 
 
 class _Begun(Generic[_Made]):
-    """A pipeline that a thread makes, which reads what is `kept`."""
+    """A pipeline that a thread makes."""
 
-    def __init__(self, threads: PipelineWorkers[_Made], shader: Shader, job: Any, kept: Any, is_known: bool) -> None:
-        self._threads, self._shader, self._job, self._kept, self._is_known = threads, shader, job, kept, is_known
+    def __init__(self, threads: PipelineWorkers[_Made], shader: Shader, job: Any, is_known: bool) -> None:
+        self._threads, self._shader, self._job, self._is_known = threads, shader, job, is_known
         self._is_settled = False
         self._found: _Made | None = None
 

@@ -103,8 +103,8 @@ def keep_modules(modules: Mapping[str, bytes]) -> None:
 
 def compile_again(source: str) -> bytes:
     """As compile_glsl, for a module that the driver refused: what memory and disk have of it is forgotten first."""
+    forget_compiled()  # first: the module may be still to be written
     _spirv_cache().drop(_key(_compiler(), source))
-    forget_compiled()
     return compile_glsl(source)
 
 

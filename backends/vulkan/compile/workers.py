@@ -5,6 +5,7 @@ A shader's pipeline otherwise asks for it some twenty times, and each time stops
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -47,29 +48,38 @@ class Workers:
         self._ffi, self._lib = extension.ffi, extension.lib
         self._driver = self._driver_in_c(driver)
         self._threads = self._lib.new_workers(os.cpu_count() or 1)
+        if self._threads == self._ffi.NULL:
+            raise MemoryError("no memory for threads that make pipelines")
         self._process = os.getpid()
+        self._kept: list[Any] = [self._driver]
+        self._left = weakref.finalize(self, _leave, self._lib, self._threads, self._process, self._kept)
+        self._left.atexit = False
 
     def begin(
-        self, source: str, spirv: bytes | None, changes: Iterable[str], info: int, module_offset: int
+        self, source: str, spirv: bytes | None, changes: Iterable[str], info: int, module_offset: int, kept: Any
     ) -> Any:
         """Has a pipeline made soon of a shader's GLSL, or of its module if that is there; None if no thread starts.
 
         `info` is the address of the pipeline's description as the driver reads it, in which the module is set at that
-        offset; it must live until `end`. `changes` of CHANGES are made to the module of GLSL, in their order there.
+        offset; `kept` lives as long as threads may read it, also where an interrupt comes before `end`. `changes` of
+        CHANGES are made to the module of GLSL, in their order there.
         """
         ffi, lib = self._ffi, self._lib
-        if self._threads == ffi.NULL:
+        if self._threads == ffi.NULL or self._is_elsewhere():
             return None
         bits = sum(getattr(lib, change) for change in set(changes))
         module = spirv or b""
         where = ffi.cast("void *", info)
+        self._kept.append(kept)
         begun = lib.begin_pipeline(
             self._threads, self._driver, source.encode(), bits, module, len(module), where, module_offset
         )
         return None if begun == ffi.NULL else begun
 
     def made(self, begun: Any) -> Made | None:
-        """What was begun, when it is there; None if it could not be made, or `end` came before its turn."""
+        """What was begun, when it is there; None in a forked process, or if it was not made, or `end` came first."""
+        if self._is_elsewhere():
+            return None
         found = self._lib.wait_for_pipeline(self._threads, begun)
         if not found.made:
             return None
@@ -78,14 +88,19 @@ class Workers:
 
     def end(self) -> None:
         """Begins nothing more, and waits for what is begun. `made` may still be asked."""
-        if os.getpid() == self._process:  # the threads are not in a forked one
+        if not self._is_elsewhere():
             self._lib.end_workers(self._threads)
 
     def drop(self) -> None:
         """After `end`: frees all memory."""
-        if os.getpid() == self._process:
+        self._left.detach()
+        if not self._is_elsewhere():
             self._lib.drop_workers(self._threads)
             self._threads = self._ffi.NULL
+
+    def _is_elsewhere(self) -> bool:
+        """Whether this is a forked process, which has none of the threads: nobody would end what is waited for."""
+        return os.getpid() != self._process
 
     def _driver_in_c(self, driver: Driver) -> Any:
         found = self._ffi.new("pipeline_driver *")
@@ -94,6 +109,14 @@ class Workers:
         for name in ("create_module", "destroy_module", "create_pipelines"):
             setattr(found, name, self._ffi.cast("void *", getattr(driver, name)))
         return found
+
+
+def _leave(lib: Any, threads: Any, process: int, kept: list[Any]) -> None:
+    """Ends and frees threads that nobody refers to any more; what they read is kept until then."""
+    if os.getpid() == process:
+        lib.end_workers(threads)
+        lib.drop_workers(threads)
+    kept.clear()
 
 
 def available() -> bool:

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,12 @@ void main() {
 """
 
 
+@pytest.fixture(autouse=True)
+def no_pipelines() -> None:
+    """The device that these tests open may not be the one that fresh_caches knows of."""
+    get_device().pipelines.forget()
+
+
 class Driver:
     """A driver whose functions are Python's: it keeps the modules that it is given, and numbers pipelines from 7 on."""
 
@@ -82,7 +90,7 @@ class Driver:
 
     def begin(self, source: str, spirv: bytes | None = None, changes: Iterable[str] = ()) -> Any:
         place = pipeline_workers.number_of(self.info)
-        return self.threads.begin(source, spirv, changes, place, pipeline_workers._MODULE_OFFSET)
+        return self.threads.begin(source, spirv, changes, place, pipeline_workers._MODULE_OFFSET, self.info)
 
     def end(self) -> None:
         self.threads.end()
@@ -148,6 +156,51 @@ def test_what_has_no_thread_at_the_end_is_not_begun(monkeypatch: pytest.MonkeyPa
     assert [driver.threads.made(job) is not None for job in jobs] == [True, True, False, False, False]
     assert len(driver.placed) == 2
     driver.threads.drop()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_waits_for_no_thread_of_the_other_one() -> None:
+    may_end = threading.Event()
+
+    def before() -> None:
+        assert may_end.wait(60)
+
+    driver = Driver(before)
+    job = driver.begin(ADD_ONE)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends the process if it waits
+        made, more = driver.threads.made(job), driver.begin(ADD)
+        driver.end()
+        os._exit(3 if made is None and more is None else 4)
+    _, status = os.waitpid(child, 0)
+    may_end.set()
+    assert os.waitstatus_to_exitcode(status) == 3
+    assert driver.threads.made(job) is not None
+    driver.end()
+
+
+def test_threads_that_an_interrupt_leaves_are_ended_before_what_they_read_is_freed() -> None:
+    begun, may_end, order = threading.Event(), threading.Event(), list[str]()
+
+    def before() -> None:
+        begun.set()
+        assert may_end.wait(60)
+        order.append("read")
+
+    class Kept:
+        pass
+
+    driver, kept = Driver(before), Kept()
+    weakref.finalize(kept, order.append, "freed")
+    place = pipeline_workers.number_of(driver.info)
+    driver.threads.begin(ADD_ONE, None, (), place, pipeline_workers._MODULE_OFFSET, kept)
+    del kept
+    assert begun.wait(60)
+    threading.Timer(0.2, may_end.set).start()
+    del driver.threads
+    assert order == ["read", "freed"]
 
 
 def _await(begun: Any) -> None:

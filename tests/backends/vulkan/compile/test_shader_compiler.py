@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -204,3 +205,19 @@ def test_compiling_needs_no_vulkan_loader() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert "OpEntryPoint" in done.stdout
+
+
+def test_a_module_that_was_still_to_be_written_is_forgotten_on_disk_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver may refuse it before a slow disk has it."""
+    store = disk_cache.DiskCache.store
+
+    def slow(self: disk_cache.DiskCache, key: str, payload: bytes) -> None:
+        time.sleep(0.2)
+        store(self, key, payload)
+
+    expected = compile_glsl(ADD_ONE)
+    monkeypatch.setattr(disk_cache.DiskCache, "store", slow)
+    shader_compiler.keep_modules({ADD_ONE: expected})
+    before = compiles()
+    assert shader_compiler.compile_again(ADD_ONE) == expected
+    assert compiles() == before + 1
