@@ -517,7 +517,7 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
         (16, 8, 32, 1, 1),
         (32, 16, 32, 2, 1, 2),
         (16, 8, 32, 1, 1, 4),
-        (32, 24, 16, 2, 1),  # lines of three vectors
+        (32, 24, 16, 4, 1),  # lines of three vectors
         (16, 96, 16, 2, 4),
     ],
 )
