@@ -51,7 +51,7 @@ def _unfolded(lines: np.ndarray, sign: int) -> np.ndarray:
 def _check_fold(name: str, x: TensorType, attrs: Attributes, numbers: int, apart: int) -> None:
     """A line of an even number of complex numbers is folded, if it is whole: `apart` is 1."""
     if attrs["folded"] not in (-1, 0, 1):
-        raise ShapeError(f"{name}: folded is -1, 0 or 1, not {attrs['fold']}")
+        raise ShapeError(f"{name}: folded is -1, 0 or 1, not {attrs['folded']}")
     if attrs["folded"] and (apart != 1 or numbers % 2):
         raise ShapeError(f"{name}: {x} has no whole lines of an even number of points to fold")
 

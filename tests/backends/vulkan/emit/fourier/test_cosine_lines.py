@@ -14,6 +14,9 @@ import lavax.scipy.fft as lsf
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
+from lavax.base.errors import ShapeError
+from lavax.ir.types import TensorType, float32
+from lavax.passes.build.builder import build
 from lavax.passes.prepare.pipeline import prepare
 
 RANDOM = np.random.default_rng(12)
@@ -32,6 +35,21 @@ def test_what_is_one_step_with_the_spectrum() -> None:
         assert _operations(transform, 512) == ["fourier_cosines"]
         assert _operations(lambda x, transform=transform: transform(x, axis=0), 96, 40) == ["fourier_cosines"]
     assert _operations(lambda x: 3 * lsf.dct(2 * x, norm="ortho"), 40, 96) == ["fourier_cosines"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "attrs", "message"),
+    [
+        ((1, 4, 2, 1, 2), {"folded": 2}, "folded is -1, 0 or 1, not 2"),
+        ((1, 3, 1, 1, 2), {"folded": 1}, "no whole lines of an even number"),
+        ((1, 4, 1, 2, 2), {"folded": -1}, "no whole lines of an even number"),  # a later step
+        ((1, 4, 2, 1, 2), {"folded": 1, "reverse": True}, "no whole lines of an even number"),  # not the last one
+    ],
+)
+def test_what_cannot_be_folded(shape: tuple[int, ...], attrs: dict[str, Any], message: str) -> None:
+    x = build("constant", type=TensorType(shape, float32), value=0.0)
+    with pytest.raises(ShapeError, match=message):
+        build("fourier_step", x, type=x.type, **{"reverse": False, **attrs})
 
 
 def test_what_is_not() -> None:
