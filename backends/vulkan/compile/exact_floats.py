@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 
-from lavax.backends.vulkan.compile.spirv import HEADER_WORDS
+from lavax.backends.vulkan.compile.spirv import HEADER_WORDS, instructions
 
 # The mark of such a shader.
 EXACT_FLOATS = "#pragma floats_are_computed_as_written\n"
@@ -21,19 +21,18 @@ ARITHMETIC = frozenset((127, 129, 131, 133, 136, 140, 141, *range(142, 149)))
 def with_exact_floats(spirv: bytes) -> bytes:
     """The module with every instruction of float arithmetic decorated so that it is left as it is."""
     words = array("I", spirv)
-    position, end, types = HEADER_WORDS, len(words), 0
+    position, types = HEADER_WORDS, 0
     decorated: set[int] = set()
     arithmetic: list[int] = []
-    while position < end:
-        first = words[position]
-        operation = first & 0xFFFF
+    for instruction in instructions(words):
+        operation = instruction[0] & 0xFFFF
         if operation in ARITHMETIC:
-            arithmetic.append(words[position + 2])
-        elif operation == OP_DECORATE and words[position + 2] == NO_CONTRACTION:
-            decorated.add(words[position + 1])
+            arithmetic.append(instruction[2])
+        elif operation == OP_DECORATE and instruction[2] == NO_CONTRACTION:
+            decorated.add(instruction[1])
         elif operation == _OP_TYPE_VOID and not types:
             types = position  # decorations stand before all types, of which this is the first that glslang writes
-        position += first >> 16
+        position += len(instruction)
     added = array("I")
     for result in arithmetic:
         if result not in decorated:

@@ -8,10 +8,9 @@ place of the older SignedZeroInfNanPreserve and NoContraction, which may not sta
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 
 from lavax.backends.vulkan.compile.exact_floats import ARITHMETIC, NO_CONTRACTION, OP_DECORATE
-from lavax.backends.vulkan.compile.spirv import HEADER_WORDS
+from lavax.backends.vulkan.compile.spirv import HEADER_WORDS, in_words, instructions
 from lavax.base.quick_dataclasses import dataclass
 
 # The mark of such a shader.
@@ -50,7 +49,7 @@ def with_ordered_floats(spirv: bytes) -> bytes:
     changed[3] += len(constants)
     changed.extend((2 << 16 | _OP_CAPABILITY, _FLOAT_CONTROLS_2))
     awaited = _extension()  # stands behind all capabilities
-    for instruction in _instructions(words):
+    for instruction in instructions(words):
         operation = instruction[0] & 0xFFFF
         if operation != _OP_CAPABILITY and awaited:
             changed.extend(awaited)
@@ -79,7 +78,7 @@ def _survey(words: array[int]) -> _Found:
     results: dict[int, int] = {}
     preserved: set[int] = set()
     integer = 0
-    for instruction in _instructions(words):
+    for instruction in instructions(words):
         operation = instruction[0] & 0xFFFF
         if operation == _OP_TYPE_FLOAT and len(instruction) == 3:  # with one word more it is another encoding
             types[instruction[1]] = components[instruction[1]] = instruction[2]
@@ -94,15 +93,8 @@ def _survey(words: array[int]) -> _Found:
     return _Found(types, results, frozenset(preserved), integer)
 
 
-def _instructions(words: array[int]) -> Iterator[array[int]]:
-    position = HEADER_WORDS
-    while position < len(words):
-        length = words[position] >> 16
-        yield words[position : position + length]
-        position += length
-
 
 def _extension() -> array[int]:
-    """The instruction that names the extension: words of four letters, the last one with a zero behind them."""
-    name = array("I", _EXTENSION + b"\0" * (4 - len(_EXTENSION) % 4))
+    """The instruction that names the extension."""
+    name = in_words(_EXTENSION)
     return array("I", (len(name) + 1 << 16 | _OP_EXTENSION, *name))

@@ -1,15 +1,31 @@
-"""What every SPIR-V module is (SPIR-V specification, 2.3): checked before a module is kept or given to a driver.
+"""What every SPIR-V module is (SPIR-V specification, 2.3): its instructions, and what is checked of it before it is kept
+or given to a driver.
 
 Drivers need not check what they are given, and crash on what is no module.
 """
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 
 _MAGIC = 0x07230203
 _OLDEST, _NEWEST = 0x00010000, 0x00010600  # versions 1.0 and 1.6
 _MOST_IDS = 1 << 24  # more than any compiler numbers; a universal limit of the specification is 2^22
 HEADER_WORDS = 5  # before the first instruction
+
+
+def instructions(words: array[int]) -> Iterator[array[int]]:
+    """The words of each instruction of a module, of which the first one has the opcode and the number of them."""
+    position = HEADER_WORDS
+    while position < len(words):
+        length = words[position] >> 16
+        yield words[position : position + length]
+        position += length
+
+
+def in_words(text: bytes) -> array[int]:
+    """A string in SPIR-V's form: terminated by a zero, and padded to whole words."""
+    return array("I", text + b"\0" * (4 - len(text) % 4))
 
 
 def fault_of_header(spirv: bytes) -> str | None:

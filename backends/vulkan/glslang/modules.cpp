@@ -1,6 +1,7 @@
 // What is checked of a SPIR-V module, and changed in it, without Python: the same as in compile/spirv.py,
-// compile/brain_floats.py and compile/exact_floats.py (ordered_floats.cpp has one change more), which serve where modules come from elsewhere. Tests compare both.
+// compile/brain_floats.py and compile/exact_floats.py, which serve where modules come from elsewhere. Tests compare both.
 // build.py puts this file after binding.cpp.
+#include <initializer_list>
 #include <unordered_set>
 #include <vector>
 
@@ -42,26 +43,35 @@ static bool is_text(const uint32_t *first, const char *text) {
     return std::strncmp(reinterpret_cast<const char *>(first + 1), text, 4 * words) == 0;
 }
 
+static void append(module_words &words, std::initializer_list<uint32_t> instruction_words) {
+    words.insert(words.end(), instruction_words);
+}
+
+// The instruction that names an extension: words of four letters, the last one with a zero behind them.
+static void append_extension(module_words &words, const char *name) {
+    enum { op_extension = 10 };
+    module_words text(std::strlen(name) / 4 + 1);
+    std::memcpy(text.data(), name, std::strlen(name));
+    words.push_back(instruction(op_extension, static_cast<uint32_t>(text.size() + 1)));
+    words.insert(words.end(), text.begin(), text.end());
+}
+
 // The module with every 16-bit float replaced by bfloat16 (SPV_KHR_bfloat16).
 static module_words with_brain_floats(const module_words &words) {
     enum { extension = 10, capability = 17, type_float = 22, float16 = 9, type_bfloat16 = 5116, matrix_bfloat16 = 5118 };
-    static const char name[] = "SPV_KHR_bfloat16";
     module_words found(words.begin(), words.begin() + header_words);
     for (size_t position = header_words; position < words.size(); position += words[position] >> 16) {
         const uint32_t *first = &words[position];
         const uint32_t operation = operation_of(*first);
         if (operation == capability && first[1] == float16) {
-            found.insert(found.end(), {instruction(capability, 2), type_bfloat16});
-            found.insert(found.end(), {instruction(capability, 2), matrix_bfloat16});
+            append(found, {instruction(capability, 2), type_bfloat16});
+            append(found, {instruction(capability, 2), matrix_bfloat16});
         } else if (operation == type_float && first[2] == 16) {
-            found.insert(found.end(), {instruction(type_float, 4), first[1], 16, 0});
+            append(found, {instruction(type_float, 4), first[1], 16, 0});
         } else {
             found.insert(found.end(), first, first + (*first >> 16));
             if (operation == extension && is_text(first, "SPV_KHR_cooperative_matrix")) {
-                module_words text(sizeof(name) / 4 + 1);
-                std::memcpy(text.data(), name, sizeof(name));
-                found.push_back(instruction(extension, static_cast<uint32_t>(text.size() + 1)));
-                found.insert(found.end(), text.begin(), text.end());
+                append_extension(found, "SPV_KHR_bfloat16");
             }
         }
     }
@@ -89,7 +99,7 @@ static module_words with_exact_floats(const module_words &words) {
     }
     module_words added;
     for (const uint32_t result : arithmetic) {
-        if (decorated.count(result) == 0) added.insert(added.end(), {instruction(decorate, 3), result, no_contraction});
+        if (decorated.count(result) == 0) append(added, {instruction(decorate, 3), result, no_contraction});
     }
     module_words found(words.begin(), words.begin() + types);
     found.insert(found.end(), added.begin(), added.end());

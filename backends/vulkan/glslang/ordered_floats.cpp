@@ -39,18 +39,6 @@ static float_survey survey_of(const module_words &words) {
     return found;
 }
 
-static void append(module_words &words, std::initializer_list<uint32_t> instruction_words) {
-    words.insert(words.end(), instruction_words);
-}
-
-static void append_extension(module_words &words, const char *name) {
-    enum { op_extension = 10 };
-    module_words text(std::strlen(name) / 4 + 1);
-    std::memcpy(text.data(), name, std::strlen(name));
-    words.push_back(instruction(op_extension, static_cast<uint32_t>(text.size() + 1)));
-    words.insert(words.end(), text.begin(), text.end());
-}
-
 // The module with its permissions: contraction of all operations but precise ones, and nothing else.
 static module_words with_ordered_floats(const module_words &words) {
     enum { op_entry_point = 15, op_capability = 17, op_constant = 43, op_decorate = 71, op_execution_mode_id = 331 };

@@ -10,7 +10,7 @@ import pytest
 
 from lavax.backends.vulkan.compile.ordered_floats import ORDERED_FLOATS, with_ordered_floats
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl, text_of_module
-from lavax.backends.vulkan.compile.spirv import HEADER_WORDS, fault_of_module
+from lavax.backends.vulkan.compile.spirv import fault_of_module, instructions
 from lavax.backends.vulkan.device import extensions
 from lavax.backends.vulkan.device.extensions import FLOAT_CONTROLS_2, usable_extensions
 from lavax.backends.vulkan.glsl.extensions import INTRINSICS, execution_mode
@@ -40,12 +40,8 @@ _DEFAULT = 6028
 
 def _instructions(spirv: bytes) -> Iterator[tuple[int, ...]]:
     """Each instruction's opcode and operands."""
-    words = array("I", spirv)
-    position = HEADER_WORDS
-    while position < len(words):
-        length = words[position] >> 16
-        yield words[position] & 0xFFFF, *words[position + 1 : position + length]
-        position += length
+    for first, *operands in instructions(array("I", spirv)):
+        yield first & 0xFFFF, *operands
 
 
 def _operands(spirv: bytes, operation: int) -> list[tuple[int, ...]]:
