@@ -1,5 +1,5 @@
-"""What every SPIR-V module is (SPIR-V specification, 2.3): its instructions, and what is checked of it before it is kept
-or given to a driver.
+"""What every SPIR-V module is (SPIR-V specification, 2.3): its instructions, and what is checked of it before it is
+kept or given to a driver.
 
 Drivers need not check what they are given, and crash on what is no module.
 """

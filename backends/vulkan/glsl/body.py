@@ -22,7 +22,6 @@ from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.given import ConstantTexts
 from lavax.backends.vulkan.glsl.lanes import (
-    LANE,
     LANE_NAME,
     GlslValue,
     is_multiple,
@@ -508,6 +507,3 @@ class Body:
     def store_words(self, number: Index, fours: Sequence[Sequence[str]], address: str) -> None:
         """Writes four words, given in parts, or twice as many to an array that is seen through a descriptor."""
         self.line(self.memory.stored_words(address, self.index(number), fours))
-
-
-__all__ = ["LANE", "Body", "GlslValue", "is_multiple", "lane_step", "quotient_exact", "widen", "widened"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.backends.vulkan.glsl.body import Body, is_multiple, lane_step, quotient_exact
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import is_multiple, lane_step, quotient_exact
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.types import DType, float32

@@ -18,8 +18,8 @@ from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.emit.attention.registers import RegisterTiles
 from lavax.backends.vulkan.emit.attention.subgroup_shape import BroadcastShape, vectors_per_lane
 from lavax.backends.vulkan.emit.attention.tiles import AttentionTile
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile

@@ -16,8 +16,8 @@ from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, C
 from lavax.backends.vulkan.emit.attention.matrix_elements import BELOW, BESIDE, ELEMENT, ElementPart, ElementRow
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile, Part, Row, Tiles, joined
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT, eight_in_memory, matrix_type, packed, source_of
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble

@@ -14,8 +14,8 @@ from math import inf
 from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape
 from lavax.backends.vulkan.emit.attention.last_workgroup import LastWorkgroup
 from lavax.backends.vulkan.emit.attention.problem import Problem, nodes_of, problem_of
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, VECTOR, literal
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, open_body
 from lavax.backends.vulkan.glsl.reductions import doubling
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.emit.attention.subgroup_shape import InvocationShape
 from lavax.backends.vulkan.emit.attention.tiles import AttentionTile, Tiles
-from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile

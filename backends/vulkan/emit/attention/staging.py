@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from lavax.backends.vulkan.emit.attention.problem import Stage
 from lavax.backends.vulkan.emit.attention.workgroup_shape import WorkgroupShape
-from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, add, clamp, linear, quotient, remainder

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
-from lavax.backends.vulkan.glsl.body import LANE, is_multiple, quotient_exact, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, is_multiple, quotient_exact, widened
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, open_body
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node

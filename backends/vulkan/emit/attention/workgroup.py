@@ -15,8 +15,8 @@ from lavax.backends.vulkan.emit.attention.registers import RegisterTiles
 from lavax.backends.vulkan.emit.attention.staging import Staging, stagings
 from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile, joined
 from lavax.backends.vulkan.emit.attention.workgroup_shape import GIVEN_HEIGHT, WorkgroupShape
-from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lavax.backends.vulkan.emit.contract.span import Guard, Span
 from lavax.backends.vulkan.emit.contract.tiles import Tile
-from lavax.backends.vulkan.glsl.body import GlslValue
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.lanes import GlslValue
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, grid, open_body
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.kept import kept

@@ -5,8 +5,8 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.span import both
 from lavax.backends.vulkan.emit.contract.tiles import RegisterTile
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.passes.kernels.index import Index, add, constant, linear, variable

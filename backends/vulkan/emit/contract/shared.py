@@ -22,8 +22,8 @@ from contextlib import nullcontext
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.span import Span, StagedVector, both
 from lavax.backends.vulkan.emit.contract.tiles import SharedTile
-from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.base.quick_dataclasses import dataclass

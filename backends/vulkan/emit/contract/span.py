@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.glsl.body import LANE, Body
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE
 from lavax.base.kept import kept
 from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.index import Index, add, clamp, linear, quotient

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, linear, unflatten

@@ -14,7 +14,7 @@ from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_num
 from lavax.backends.vulkan.emit.fourier.real_butterflies import points_of, spectrum_of
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
-from lavax.backends.vulkan.glsl.body import GlslValue
+from lavax.backends.vulkan.glsl.lanes import GlslValue
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile

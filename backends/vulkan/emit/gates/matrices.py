@@ -10,8 +10,8 @@ from __future__ import annotations
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.gates.choose import MatrixGateTile
 from lavax.backends.vulkan.emit.gates.results import GateKernel, sum_of
-from lavax.backends.vulkan.glsl.body import LANE, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, widened
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT, eight_in_memory, matrix_type, packed, source_of
 from lavax.backends.vulkan.glsl.shader import ShaderText
 from lavax.ir.graph import Node

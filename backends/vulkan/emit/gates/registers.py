@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.gates.choose import GateTile, is_along_sum, left_factor
 from lavax.backends.vulkan.emit.gates.results import GateKernel, sum_of
-from lavax.backends.vulkan.glsl.body import LANE, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, widened
 from lavax.backends.vulkan.glsl.shader import ShaderText
 from lavax.ir.graph import Node
 from lavax.passes.build.contraction_geometry import operand_at, sizes_of

@@ -7,8 +7,8 @@ before the products.
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.glsl.body import GlslValue
 from lavax.backends.vulkan.glsl.expressions import type_name
+from lavax.backends.vulkan.glsl.lanes import GlslValue
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, open_body
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.passes.build.contraction_geometry import sizes_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from math import nan, prod
 
-from lavax.backends.vulkan.glsl.body import LANE, quotient_exact
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, literal, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, quotient_exact
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from lavax.backends.vulkan.glsl.body import Body, GlslValue
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
+from lavax.backends.vulkan.glsl.lanes import GlslValue
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile

@@ -21,9 +21,10 @@ from lavax.backends.vulkan.emit.loop.slices_choice import (
     scheduled_slices,
     threads_of,
 )
-from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, widened
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, at_row, grid, open_body_of, steps_of_stride
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from lavax.backends.vulkan.emit.map.row_blocks import Block, block_of, compute_block, elements_of_block
 from lavax.backends.vulkan.emit.map.wide_stores import vectors_of_store
-from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, is_multiple
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, is_multiple
 from lavax.backends.vulkan.glsl.launch import (
     WORKGROUP,
     Launch,

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue, widened
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, local_invocations, placed
 from lavax.backends.vulkan.glsl.shader import Parameters, ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lavax.backends.vulkan.emit.map.wide_stores import store_together
-from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue
 from lavax.backends.vulkan.glsl.launch import at_row, placed
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node

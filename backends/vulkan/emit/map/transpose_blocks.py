@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.map.elements import loop_iterations
 from lavax.backends.vulkan.emit.map.transposition import Transposition
-from lavax.backends.vulkan.glsl.body import LANE, Body, GlslValue
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue
 from lavax.backends.vulkan.glsl.launch import Launch, grid, local_invocations, open_body, open_turns
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.map.transpose_tiles import TransposeTile, TransposeTileEmitter
 from lavax.backends.vulkan.emit.map.transposition import Transposition
-from lavax.backends.vulkan.glsl.body import GlslValue
 from lavax.backends.vulkan.glsl.expressions import type_name
+from lavax.backends.vulkan.glsl.lanes import GlslValue
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass

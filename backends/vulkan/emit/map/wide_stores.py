@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lavax.backends.vulkan.glsl.accesses import WORD_BYTES
-from lavax.backends.vulkan.glsl.body import Body, GlslValue, quotient_exact
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import GlslValue, quotient_exact
 from lavax.backends.vulkan.glsl.launch import at_row, local_invocations, placed
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
-from lavax.backends.vulkan.glsl.body import Body, GlslValue, widened
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, VECTOR, literal, type_name
+from lavax.backends.vulkan.glsl.lanes import GlslValue, widened
 from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats
 from lavax.ir.graph import Node
 

@@ -24,8 +24,8 @@ from lavax.backends.vulkan.emit.reduce.row_reads import is_only_read
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
 from lavax.backends.vulkan.emit.reduce.walk import RowWalk
-from lavax.backends.vulkan.glsl.body import GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import type_name
+from lavax.backends.vulkan.glsl.lanes import GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch, at_row, grid, open_body
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
 from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
-from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE
 from lavax.backends.vulkan.glsl.launch import at_element, at_row, placed
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.ir.graph import Node

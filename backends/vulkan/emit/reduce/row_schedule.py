@@ -8,8 +8,8 @@ stand apart because neighbours have neighbouring rows (interleaved.py).
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.glsl.body import LANE
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE
 from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.index import Index, linear, variable
 

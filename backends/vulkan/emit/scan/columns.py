@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.scan.lines import lines_of
 from lavax.backends.vulkan.emit.scan.schedule import Columns
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from lavax.backends.vulkan.emit.scan.lines import lines_of
 from lavax.backends.vulkan.emit.scan.schedule import Lanes
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.reductions import shuffled
 from lavax.backends.vulkan.glsl.routine import open_routine

@@ -11,8 +11,8 @@ from dataclasses import replace
 from math import prod
 
 from lavax.backends.vulkan.emit.map.kernel import emit_copy
-from lavax.backends.vulkan.glsl.body import LANE, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, widened
 from lavax.backends.vulkan.glsl.launch import Launch, local_invocations
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile

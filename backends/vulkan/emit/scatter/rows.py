@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from lavax.backends.vulkan.emit.map.kernel import emit_copy
 from lavax.backends.vulkan.emit.scatter.lines import JOINS
-from lavax.backends.vulkan.glsl.body import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile

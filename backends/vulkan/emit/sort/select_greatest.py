@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from lavax.backends.vulkan.glsl.body import LANE, widened
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
+from lavax.backends.vulkan.glsl.lanes import LANE, widened
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
-from lavax.backends.vulkan.glsl.body import Body, GlslValue, widened
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.glsl.lanes import GlslValue, widened
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.base.quick_dataclasses import dataclass

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.backends.vulkan.glsl.body import LANE, Body
+from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.bounds import counting_accesses, inside, is_inside
+from lavax.backends.vulkan.glsl.lanes import LANE
 from lavax.backends.vulkan.glsl.shader import Parameters
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.ir import TensorType, float32, int32
