@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.graph import Graph, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.build.builder import located, set_location
 from lavax.passes.build.contraction_geometry import in_parts, sizes_of
+from lavax.passes.build.rebuild import rebuilt
 from lavax.passes.target.target import Target
 
 
@@ -39,13 +39,7 @@ def with_parts_for_maps(graph: Graph, target: Target) -> Graph:
             parts_of[node] = parts
     if not parts_of:
         return graph
-    found: dict[Node, Node] = {node: node for node in graph.inputs}
-    with located():
-        for node in graph.nodes:
-            set_location(node.location)
-            rebuilt = with_operands(node, tuple(found[operand] for operand in node.operands))
-            found[node] = in_parts(rebuilt, parts_of[node]) if node in parts_of else rebuilt
-    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+    return rebuilt(graph, lambda node, new: in_parts(new, parts_of[node]) if node in parts_of else new)
 
 
 def is_read_by_maps_alone(node: Node, users: Users, outputs: Collection[Node]) -> bool:

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.graph import Graph, Node, with_operands
 from lavax.passes.build.attention import joint_kernel_key
-from lavax.passes.build.builder import build, located, reshape, set_location, slice_along, sum_over
+from lavax.passes.build.builder import build, reshape, slice_along, sum_over
+from lavax.passes.build.rebuild import rebuilt
 from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
 from lavax.passes.prepare.decompose.attention import has_kernel
 from lavax.passes.prepare.decompose.joining import joined
@@ -22,17 +23,14 @@ def with_query_parts(graph: Graph, target: Target) -> Graph:
     }
     if not beside:
         return graph
-    found: dict[Node, Node] = {node: node for node in graph.inputs}
-    with located():
-        for node in graph.nodes:
-            set_location(node.location)
-            found[node] = with_operands(node, tuple(found[operand] for operand in node.operands))
-            if node.op == "attention_query_gradient":
-                parts = _in_parts(node, target)
-                if parts is not None and joint_kernel_key(parts) in beside:
-                    parts = with_operands(parts, found[node].operands)
-                    found[node] = sum_over(parts, (parts.type.rank - 3,))
-    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+    def beside_those(node: Node, new: Node) -> Node:
+        parts = _in_parts(node, target) if node.op == "attention_query_gradient" else None
+        if parts is None or joint_kernel_key(parts) not in beside:
+            return new
+        return sum_over(with_operands(parts, new.operands), (parts.type.rank - 3,))
+
+    return rebuilt(graph, beside_those)
 
 
 def _in_parts(gradient: Node, target: Target) -> Node | None:

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.graph import Graph, Node
 from lavax.ir.ops.attention import OPERANDS, ROUNDED
-from lavax.passes.build.builder import build, located, set_location
+from lavax.passes.build.builder import build
+from lavax.passes.build.rebuild import rebuilt
 from lavax.passes.target.target import Target
 
 
@@ -22,18 +23,13 @@ def with_rounded_results(graph: Graph, target: Target) -> Graph:
     }
     if not rounded:
         return graph
-    found: dict[Node, Node] = {node: node for node in graph.inputs}
-    with located():
-        for node in graph.nodes:
-            set_location(node.location)
-            operands = tuple(found[operand] for operand in node.operands)
-            if node in rounded:
-                found[node] = build(node.op, *operands, **{**node.attrs, ROUNDED: True})
-            elif node.op == "cast" and node.operands[0] in rounded:
-                (found[node],) = operands
-            else:
-                found[node] = with_operands(node, operands)
-    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+    def with_cast(node: Node, new: Node) -> Node:
+        if node in rounded:
+            return build(node.op, *new.operands, **{**node.attrs, ROUNDED: True})
+        return new.operands[0] if node.op == "cast" and node.operands[0] in rounded else new
+
+    return rebuilt(graph, with_cast)
 
 
 def _are_casts(users: Sequence[Node], node: Node) -> bool:
