@@ -293,11 +293,18 @@ def test_long_dispatches_under_guards_are_cut(
 
 
 def long_loop(x: Any) -> Any:
-    """A dispatch a turn: each element needs another one."""
+    """Dispatches of many turns each, one after another."""
     return lx.fori_loop(0, 10**6, lambda i, y: lnp.tanh(y[::-1]) + 1, x)
 
 
-@pytest.mark.usefixtures("no_register_loops")
+@pytest.fixture
+def short_submissions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dispatch is a submission, however fast the device is."""
+    monkeypatch.setattr(cuts, "BOUNDS", replace(BOUNDS, seconds=1e-9))
+    lx.clear_caches()
+
+
+@pytest.mark.usefixtures("no_register_loops", "short_submissions")
 def test_an_interrupted_loop_is_not_submitted_further(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = lx.compile(long_loop, donate_argnums=0)
     x = lx.device_put(np.ones(8, np.float32))
@@ -321,7 +328,7 @@ def test_an_interrupted_loop_is_not_submitted_further(device: Device, monkeypatc
     assert np.all(np.asarray(lnp.ones(3) + 1) == 2)
 
 
-@pytest.mark.usefixtures("no_register_loops")
+@pytest.mark.usefixtures("no_register_loops", "short_submissions")
 def test_a_donation_is_not_undone_if_the_device_fails_later(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = lx.compile(long_loop, donate_argnums=0)
     x = lx.device_put(np.ones(8, np.float32))
