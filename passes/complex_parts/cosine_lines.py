@@ -3,14 +3,17 @@
 lavax.scipy.fft writes them as an `rfft` with half a spectrum a + bi of frequencies k from 0 to h, half of the n points,
 with which two tables c and s give 2(a·c + b·s) at the place k and 2(a·s − b·c) at n − k. Where the device has such a
 step, both are computed where the spectrum is, and not by a kernel that reads it twice. What the tables hold is not
-asked. Sine transforms turn the result round.
+asked. Sine transforms turn the result round. Transforms of type 4 of odd lines are written so, too, with both at other
+places.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.ops.lowered.odd_lines import ODD_TYPE_2, ODD_TYPE_4
 from lavax.passes.build.builder import build, reshape
 from lavax.passes.build.matching import is_value
 from lavax.passes.complex_parts.fourier import has_steps, largest_prime
@@ -19,16 +22,17 @@ from lavax.passes.target.target import Transforms
 
 @dataclass(frozen=True)
 class CosineLines:
-    """A transform that is found: of these lines, with these tables."""
+    """A transform that is found: of these lines, with these tables, and of what kind if the lines are odd."""
 
     lines: Node
     cosines: Node
     sines: Node
+    kind: int
 
 
 def with_cosine_lines(graph: Graph, transforms: Transforms) -> Graph:
-    """The graph with `fourier_cosines` for all cosine transforms of type 2 that the device has a step for; itself if
-    there are none."""
+    """The graph with steps that leave real numbers for all cosine transforms of type 2, and those of type 4 of odd
+    lines, that the device has steps for; itself if there are none."""
     if not transforms.cosines or not any(node.op == "rfft" for node in graph.nodes):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
@@ -38,21 +42,32 @@ def with_cosine_lines(graph: Graph, transforms: Transforms) -> Graph:
         is_turned = node.op == "flip" and node.attrs["axes"] == (node.type.rank - 1,)
         is_reversed = is_turned and readers[node.operands[0]] == 1
         whole = node.operands[0] if is_reversed else node
-        lines = cosine_lines(whole, readers) if whole.op == "concatenate" else None
-        half = node.shape[-1] // 2 if lines is not None else 0
-        if lines is not None and _has_step(lines.lines, half, transforms):
-            pairs = reshape(found[lines.lines], (prod(node.shape[:-1]), half, 1, 2))
-            tables = found[lines.cosines], found[lines.sines]
-            found[node] = build("fourier_cosines", pairs, *tables, type=node.type, reverse=is_reversed)
+        lines = _lines_of(whole, readers) if whole.op == "concatenate" else None
+        if lines is not None and _has_step(lines, transforms) and not (is_reversed and lines.kind == ODD_TYPE_4):
+            operands = [found[operand] for operand in (lines.lines, lines.cosines, lines.sines)]
+            found[node] = _step(lines, operands, node, is_reversed)
             is_changed = True
         else:
             found[node] = with_operands(node, tuple([found[operand] for operand in node.operands]))
     return graph_of(graph.inputs, [found[output] for output in graph.outputs]) if is_changed else graph
 
 
-def _has_step(lines: Node, half: int, transforms: Transforms) -> bool:
-    is_smooth = has_steps(half, largest_prime(lines, transforms))
-    return is_smooth and len(transforms.mirrored_steps(half, False)) > 0
+def _step(lines: CosineLines, operands: Sequence[Node], node: Node, is_reversed: bool) -> Node:
+    x, *tables = operands
+    batch, length = prod(node.shape[:-1]), node.shape[-1]
+    if length % 2:
+        kind = -lines.kind if is_reversed else lines.kind
+        return build("fourier_from_reals", reshape(x, (batch, length, 1)), *tables, type=node.type, cosines=kind)
+    pairs = reshape(x, (batch, length // 2, 1, 2))
+    return build("fourier_cosines", pairs, *tables, type=node.type, reverse=is_reversed)
+
+
+def _has_step(found: CosineLines, transforms: Transforms) -> bool:
+    length = found.lines.shape[-1]
+    points = length if length % 2 else length // 2
+    if not has_steps(points, largest_prime(found.lines, transforms)):
+        return False
+    return len(transforms.odd_steps(length) if length % 2 else transforms.mirrored_steps(points, False)) > 0
 
 
 def reader_counts(graph: Graph) -> dict[Node, int]:
@@ -64,23 +79,56 @@ def reader_counts(graph: Graph) -> dict[Node, int]:
     return count
 
 
-def cosine_lines(whole: Node, readers: dict[Node, int]) -> CosineLines | None:
+def _lines_of(whole: Node, readers: dict[Node, int]) -> CosineLines | None:
     """The lines and tables of a concatenation that is a cosine transform whose spectrum nothing else reads."""
-    last = whole.type.rank - 1
+    last, length = whole.type.rank - 1, whole.shape[-1]
+    if whole.attrs["axis"] != last or length < 3:
+        return None
+    if len(whole.operands) == 2:
+        ahead, mirrored = whole.operands
+        back = _beneath_turned(mirrored, 1, (length + 1) // 2, 1)
+        is_whole = ahead.shape[-1] == length // 2 + 1
+        return _of_both(ahead, back, ODD_TYPE_2, 1, readers) if back is not None and is_whole else None
+    if len(whole.operands) == 4 and length % 2:
+        return _of_type_4(whole, readers)
+    return None
+
+
+def _of_type_4(whole: Node, readers: dict[Node, int]) -> CosineLines | None:
+    """Ahead at odd frequencies, back at even ones from the last, ahead at even ones, back at odd ones from the last."""
     length = whole.shape[-1]
-    # Of four points, the only number that is turned round is no `flip`.
-    if len(whole.operands) != 2 or whole.attrs["axis"] != last or length % 2 or length < 6:
+    half = length // 2 + 1
+    first, second, third, fourth = whole.operands
+    sides = _beneath_slice(first, 1, half, 2), _beneath_slice(third, 0, half, 2)
+    turned = _beneath_turned(second, 2, half, 2), _beneath_turned(fourth, 1, half, 2)
+    ahead, back = sides[0], turned[0]
+    if ahead is None or back is None or sides != (ahead, ahead) or turned != (back, back):
         return None
-    ahead, mirrored = whole.operands
-    if mirrored.op != "flip" or mirrored.attrs["axes"] != (last,) or mirrored.operands[0].op != "slice":
+    return _of_both(ahead, back, ODD_TYPE_4, 1 if length % 4 == 1 else -1, readers)
+
+
+def _beneath_turned(part: Node, start: int, limit: int, stride: int) -> Node | None:
+    """The value of whose last axis a part is a slice, turned round. A single number is so in any case."""
+    is_turned = part.op == "flip" and part.attrs["axes"] == (part.type.rank - 1,)
+    cut = part.operands[0] if is_turned else part
+    return _beneath_slice(cut, start, limit, stride) if is_turned or part.shape[-1] == 1 else None
+
+
+def _beneath_slice(cut: Node, start: int, limit: int, stride: int) -> Node | None:
+    """The value of whose last axis a part is that slice."""
+    if cut.op != "slice":
         return None
-    cut = mirrored.operands[0]
+    (value,) = cut.operands
+    last, batch = cut.type.rank - 1, value.shape[:-1]
     starts, limits, strides = (tuple(cut.attrs[name]) for name in ("start", "limit", "stride"))
-    back = cut.operands[0]
-    is_inner = starts == (*(0,) * last, 1) and limits == (*whole.shape[:-1], length // 2) and set(strides) == {1}
-    if not is_inner or back.shape != ahead.shape or ahead.shape[-1] != length // 2 + 1:
-        return None
-    sum, difference = _doubled(ahead, "add"), _doubled(back, "subtract")
+    is_whole = starts[:-1] == (0,) * last and limits[:-1] == batch and set(strides[:-1]) <= {1}
+    taken = range(starts[-1], limits[-1], strides[-1])
+    return value if is_whole and taken == range(start, limit, stride) and value.shape[-1] >= limit else None
+
+
+def _of_both(ahead: Node, back: Node, kind: int, sign: int, readers: dict[Node, int]) -> CosineLines | None:
+    """The lines and tables of twice the sums, and of twice the differences, which have the sign."""
+    sum, difference = _doubled(ahead, "add", 2.0), _doubled(back, "subtract", 2.0 * sign)
     if sum is None or difference is None:
         return None
     (real, c), (imaginary, s) = (product.operands for product in sum.operands)
@@ -94,12 +142,12 @@ def cosine_lines(whole: Node, readers: dict[Node, int]) -> CosineLines | None:
     tables = _line_of(c), _line_of(s)
     if spectrum.op != "rfft" or not is_alone or tables[0] is None or tables[1] is None:
         return None
-    return CosineLines(spectrum.operands[0], tables[0], tables[1])
+    return CosineLines(spectrum.operands[0], tables[0], tables[1], kind)
 
 
-def _doubled(value: Node, op: str) -> Node | None:
-    """The sum or difference of two products whose double the value is."""
-    if value.op != "multiply" or not is_value(value.operands[1], 2.0) or value.operands[0].op != op:
+def _doubled(value: Node, op: str, factor: float) -> Node | None:
+    """The sum or difference of two products that is multiplied by the factor."""
+    if value.op != "multiply" or not is_value(value.operands[1], factor) or value.operands[0].op != op:
         return None
     found = value.operands[0]
     return found if all(operand.op == "multiply" for operand in found.operands) else None

@@ -11,6 +11,8 @@ from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.passes.build.builder import build, reshape, transposed
 from lavax.passes.complex_parts.cosine_lines import reader_counts
 
+_INVERSES = ("fourier_join", "fourier_to_reals")  # inverse transforms
+
 
 @dataclass(frozen=True)
 class Ordered:
@@ -24,16 +26,16 @@ class Ordered:
 def with_folded_lines(graph: Graph) -> Graph:
     """The graph whose steps of cosine transforms read and write lines as these are before and after; itself if there
     are no such."""
-    if not any(node.op in ("fourier_cosines", "fourier_join") for node in graph.nodes):
+    if not any(node.op in ("fourier_cosines", *_INVERSES) for node in graph.nodes):
         return graph
     found: dict[Node, Node] = {node: node for node in graph.inputs}
     readers, is_changed = reader_counts(graph), False
     for node in graph.nodes:
-        written = unfolded_line(node) if node.op == "reshape" else None
+        written = unfolded_line(node) if node.op in ("concatenate", "reshape") else None
         read = folded_line(node.operands[0].operands[0]) if _is_of_lines(node) else None
         if written is not None and _suits(written.lines, readers):
-            (spectrum,) = written.lines.operands
-            found[node] = build("fourier_join", found[spectrum], type=node.type, rest=1, folded=written.sign)
+            ((spectrum,), attrs) = written.lines.operands, {**written.lines.attrs, "folded": written.sign}
+            found[node] = build(written.lines.op, found[spectrum], type=node.type, **attrs)
         elif read is not None:
             pairs, tables = node.operands[0], [found[table] for table in node.operands[1:]]
             form = reshape(transposed(found[read.lines], read.axes), pairs.shape)
@@ -51,9 +53,12 @@ def _is_of_lines(node: Node) -> bool:
     return node.op == "fourier_cosines" and node.operands[0].op == "reshape" and node.operands[0].shape[1] % 2 == 0
 
 
-def _suits(join: Node, readers: dict[Node, int]) -> bool:
-    """Whether an inverse transform gives lines of an even number of pairs, which nothing else reads."""
-    return join.op == "fourier_join" and readers[join] == 2 and join.operands[0].shape[1] % 2 == 1
+def _suits(inverse: Node, readers: dict[Node, int]) -> bool:
+    """Whether an inverse transform gives lines of an even number of pairs, or of an odd number of points, which nothing
+    else reads."""
+    if inverse.op == "fourier_to_reals":
+        return readers[inverse] == 3
+    return inverse.op == "fourier_join" and readers[inverse] == 2 and inverse.operands[0].shape[1] % 2 == 1
 
 
 def folded_line(whole: Node) -> Ordered | None:
@@ -84,24 +89,43 @@ def _before_transposition(part: Node) -> tuple[Node, tuple[int, ...]]:
 
 
 def unfolded_line(whole: Node) -> Ordered | None:
-    """The lines whose first half a value has at even places, and whose second one, from the end, at odd ones."""
-    (both,) = whole.operands
+    """The lines whose first half a value has at even places, and whose second one, from the end, at odd ones. Of an odd
+    number of places the last one has the number between them."""
+    half, last = whole.shape[-1] // 2, whole.type.rank - 1
+    if whole.op == "reshape":
+        return _unfolded_pairs(whole, half)
+    if whole.op != "concatenate" or len(whole.operands) != 2 or whole.attrs["axis"] != last:
+        return None
+    pairs, middle = whole.operands
+    if pairs.op != "reshape" or whole.shape[-1] % 2 == 0:
+        return None
+    found = _unfolded_pairs(pairs, half + 1)
+    is_between = found is not None and middle.operands == (found.lines,) and _is_part(middle, half, 1)
+    return found if is_between and found is not None and found.lines.shape == whole.shape else None
+
+
+def _unfolded_pairs(pairs: Node, behind: int) -> Ordered | None:
+    """The lines whose first half is at even places, and the one that begins `behind`, from the end, at odd ones."""
+    (both,) = pairs.operands
     if both.op != "concatenate" or both.attrs["axis"] != both.type.rank - 1 or both.shape[-1] != 2:
         return None
     if len(both.operands) != 2 or any(part.op != "reshape" for part in both.operands):
         return None
-    ahead, (back, sign) = both.operands[0].operands[0], _turned(both.operands[1].operands[0], whole.type.rank - 1)
+    ahead, (back, sign) = both.operands[0].operands[0], _turned(both.operands[1].operands[0], pairs.type.rank - 1)
     if back is None or ahead.op != "slice" or back.op != "slice" or ahead.operands != back.operands:
         return None
-    (lines,) = ahead.operands
-    half, first = whole.shape[-1] // 2, (0,) * (whole.type.rank - 1)
-    starts = [tuple(part.attrs["start"]) for part in (ahead, back)]
-    is_unit = all(set(part.attrs["stride"]) == {1} for part in (ahead, back))
-    is_half = {part.shape for part in (ahead, back)} == {(*whole.shape[:-1], half)}
-    is_whole = lines.shape == whole.shape and both.shape == (*whole.shape[:-1], half, 2)
-    are_both = starts == [(*first, 0), (*first, half)]
-    axes = tuple(range(whole.type.rank))
-    return Ordered(lines, sign, axes) if is_whole and is_half and is_unit and are_both else None
+    (lines,), half = ahead.operands, pairs.shape[-1] // 2
+    is_whole = lines.shape == (*pairs.shape[:-1], half + behind) and both.shape == (*pairs.shape[:-1], half, 2)
+    are_both = _is_part(ahead, 0, half) and _is_part(back, behind, half)
+    return Ordered(lines, sign, tuple(range(pairs.type.rank))) if is_whole and are_both else None
+
+
+def _is_part(part: Node, start: int, count: int) -> bool:
+    """Whether a value is a slice of that many numbers of each line."""
+    if part.op != "slice" or set(part.attrs["stride"]) != {1}:
+        return False
+    starts, batch = tuple(part.attrs["start"]), part.operands[0].shape[:-1]
+    return starts == (*(0,) * len(batch), start) and part.shape == (*batch, count)
 
 
 def _turned(part: Node, axis: int) -> tuple[Node | None, int]:

@@ -170,14 +170,15 @@ def _of_fourier_step(node: Node) -> int:
 
 
 def _of_odd_line(node: Node) -> int:
-    """Per number: a transform of complex columns, or of real ones, which takes half, and a product with a root."""
-    (x,) = node.operands
+    """Per number: a transform of complex columns, or of real ones, which takes half, and a product with a root. Two
+    tables are as much as another product."""
+    x, *tables = node.operands
     columns, rest = node.attrs.get("columns", 1), node.attrs.get("rest", 1)
     points = {
         "fourier_from_half": (2 * x.shape[1] - 1) // (columns * rest),
         "fourier_to_reals": columns,
     }.get(node.op, x.shape[1])
-    return max(node.type.size, x.type.size) * (5 * _halvings(points) + 6) // 2
+    return max(node.type.size, x.type.size) * (5 * _halvings(points) + 6 + 3 * len(tables)) // 2
 
 
 def _of_svd(node: Node, m: int, n: int) -> int:

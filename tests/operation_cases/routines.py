@@ -10,6 +10,7 @@ import numpy as np
 from lavax.ir import TensorType
 from lavax.ir.graph import make_node
 from lavax.ir.ops.cumulative import CUMULATIVE
+from lavax.ir.ops.lowered.odd_lines import KINDS_OF_COSINES
 from lavax.ir.types import float32, float64
 from tests.operation_cases.case import (
     ANYWHERE,
@@ -239,13 +240,23 @@ def _from_reals() -> Iterator[Case]:
         values = sample(generator(f"reals{points}{rest}"), TensorType((lines, points, rest), dtype))
         result = TensorType((lines, rest, held, 2), dtype)
         yield case_of("fourier_from_reals", f"{dtype}-{points}-{rest}", [values], {}, result)
+    for (lines, points, _), dtype, kind in product(_ODD_LINES, (float32, float64), KINDS_OF_COSINES):
+        random, result = generator(f"cosines{points}"), TensorType((lines, points), dtype)
+        values = sample(random, TensorType((lines, points, 1), dtype))
+        tables = [sample(random, TensorType((points // 2 + 1,), dtype)) / 8 for _ in range(2)]
+        label = f"{dtype}-{points}-cosines{kind}"
+        yield case_of("fourier_from_reals", label, [values, *tables], dict(cosines=kind), result)
 
 
 def _to_reals() -> Iterator[Case]:
     for (lines, points, held), rest, dtype in product(_ODD_LINES, (1, 3), (float32, float64)):
         values = sample(generator(f"to{points}{rest}"), TensorType((lines, rest, held, 2), dtype))
         result = TensorType((lines, points, rest), dtype)
-        yield case_of("fourier_to_reals", f"{dtype}-{points}-{rest}", [values], dict(columns=points), result)
+        label = f"{dtype}-{points}-{rest}"
+        yield case_of("fourier_to_reals", label, [values], dict(columns=points), result)
+        for fold in (1, -1):
+            attrs, line = dict(columns=points, folded=fold), TensorType((lines, points * rest), dtype)
+            yield case_of("fourier_to_reals", f"{label}-{fold}", [values], attrs, line)
 
 
 # Points of the step and between them.
@@ -258,6 +269,12 @@ def _to_half() -> Iterator[Case]:
         result = TensorType((lines, points * rest * columns // 2 + 1, 2), dtype)
         label = f"{dtype}-{points}-{rest}-{columns}"
         yield case_of("fourier_to_half", label, [values], dict(columns=columns), result)
+        length = points * rest * columns
+        line, random = TensorType((lines, length), dtype), generator(f"tables{length}")
+        tables = [sample(random, TensorType((length // 2 + 1,), dtype)) / 8 for _ in range(2)]
+        for kind in KINDS_OF_COSINES:
+            attrs = dict(columns=columns, cosines=kind)
+            yield case_of("fourier_to_half", f"{label}-cosines{kind}", [values, *tables], attrs, line)
 
 
 def _from_half() -> Iterator[Case]:

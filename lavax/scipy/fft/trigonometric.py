@@ -1,11 +1,13 @@
 """Cosine and sine transforms of one line, along the last axis, by Fourier transforms of real lines.
 
 Transforms of types 2 and 3 are those of n real numbers in another order (Makhoul 1980), of type 4 and an even length
-those of n/2 complex ones; types 1 and odd lengths of type 4 are transforms of a line that is continued or padded to
-twice its length. Sines are cosines of lines that are turned round, with alternating signs.
+those of n/2 complex ones, and of an odd length those of n real ones in yet another order (Chan and Ho 1990); type 1 is
+the transform of a line that is continued to twice its length. Sines are cosines of lines that are turned round, with
+alternating signs.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,7 @@ import lavax.numpy as lnp
 from lavax.tracer import bind
 
 Transform = Callable[[Any], Any]  # of a value's last axis
+_ROOT = math.sqrt(2)
 
 
 def _turns(places: np.ndarray, length: int, x: Any) -> tuple[Any, Any]:
@@ -73,25 +76,46 @@ def _to_halves(x: Any) -> tuple[Any, Any]:
 
 def _interleaved(even: Any, odd: Any) -> Any:
     """The numbers at even and at odd places, of which there are as many or one fewer, in turn."""
-    rest = even.shape[-1] - odd.shape[-1]
-    *batch, count = even.shape
-    padded = lnp.concatenate([odd, lnp.zeros_like(even[..., :rest])], -1)
-    return lnp.reshape(lnp.stack([even, padded], -1), (*batch, 2 * count))[..., : 2 * count - rest]
+    *batch, count = odd.shape
+    pairs = lnp.reshape(lnp.stack([even[..., :count], odd], -1), (*batch, 2 * count))
+    return lnp.concatenate([pairs, even[..., count:]], -1) if even.shape[-1] > count else pairs
 
 
 def _cosine_4(x: Any) -> Any:
     """2·Σ x[j]·cos(π(2j + 1)(2k + 1)/4n)."""
     n = x.shape[-1]
-    spectrum: Any
     if n % 2:
-        padded = _times_turns(x, lnp.zeros_like(x), 2 * np.arange(n), 4 * n)
-        spectrum = lnp.fft.fft(padded, n=2 * n)[..., :n]
-        return 2 * _times_turns(spectrum.real, spectrum.imag, 2 * np.arange(n) + 1, 4 * n).real
+        return _of_odd_line(x, 1.0)
     places = 4 * np.arange(n // 2) + 1
     pairs: Any = _times_turns(x[..., ::2], _reversed(x)[..., ::2], places, 4 * n)
-    spectrum = lnp.fft.fft(pairs)
+    spectrum: Any = lnp.fft.fft(pairs)
     found: Any = _times_turns(spectrum.real, spectrum.imag, places - 1, 4 * n)
     return 2 * _interleaved(found.real, _reversed(-found.imag))
+
+
+def _of_odd_line(x: Any, every_other: float) -> Any:
+    """`_cosine_4` of an odd number n of points; the result's at odd places are multiplied by `every_other`.
+
+    The line is continued to 4n points, by its negated mirror image and then by both negated. The spectrum of every
+    fourth of these, from (n − 1)/2 on, has at the frequency f what two places are made of: k, with f = 2k + 1 modulo n,
+    and n − 1 − k.
+    """
+    n = x.shape[-1]
+    half = n // 2
+    starts = [half, *((half - quarter * n) % 4 for quarter in range(1, 5))]
+    ahead, back = x, _reversed(x)
+    parts = [line[..., start::4] for line, start in zip((ahead, back, ahead, back), starts, strict=False)]
+    parts = [parts[0], -parts[1], -parts[2], parts[3], x[..., starts[4] : half : 4]]
+    spectrum: Any = lnp.fft.rfft(lnp.concatenate([part for part in parts if part.shape[-1]], -1))
+    frequencies = np.arange(half + 1)
+    places = (frequencies + n * (1 - frequencies % 2) - 1) // 2
+    size = np.where(places % 2, every_other, 1.0) / _ROOT
+    tables = (size * np.where(places + shift & 2, -1, 1) for shift in (1, 0))
+    cosine, sine = (lnp.asarray(table, dtype=x.dtype) for table in tables)
+    first = 2 * (spectrum.real * cosine + spectrum.imag * sine)
+    last = (2 if n % 4 == 1 else -2) * (spectrum.real * sine - spectrum.imag * cosine)
+    odd, even = _reversed(last[..., 1::2]), _reversed(last[..., 2::2])
+    return lnp.concatenate([part for part in (first[..., 1::2], even, first[..., ::2], odd) if part.shape[-1]], -1)
 
 
 def _times_turns(real: Any, imaginary: Any, places: np.ndarray, length: int) -> Any:
@@ -120,6 +144,8 @@ def _sine_3(x: Any) -> Any:
 
 def _sine_4(x: Any) -> Any:
     """2·Σ x[j]·sin(π(2j + 1)(2k + 1)/4n)."""
+    if x.shape[-1] % 2:
+        return _of_odd_line(_reversed(x), -1.0)
     return _alternating(_cosine_4(_reversed(x)))
 
 

@@ -147,7 +147,7 @@ def _unfolded(lines: Node, sign: int) -> Node:
 
 
 def _from_reals(node: Node, target: Target) -> Node:
-    (x,) = node.operands
+    x, *tables = node.operands
     lines, points, rest = x.shape
     steps = () if rest > 1 else target.transforms.odd_steps(points)
     if len(steps) < 2:
@@ -157,7 +157,7 @@ def _from_reals(node: Node, target: Target) -> Node:
     form = x.type.with_shape((lines, rest, 1, held, 2))
     x = _in_steps(build("fourier_from_reals", reshape(x, (lines, first, rest)), type=form), widths, False)
     ahead = reshape(x, (lines, last, rest // last, held, 2))
-    return build("fourier_to_half", ahead, type=node.type, columns=first)
+    return build("fourier_to_half", ahead, *tables, type=node.type, columns=first, cosines=node.attrs["cosines"])
 
 
 def _to_reals(node: Node, target: Target) -> Node:
@@ -173,7 +173,7 @@ def _to_reals(node: Node, target: Target) -> Node:
     s = reshape(s, (lines, half, 2))
     found = build("fourier_from_half", s, type=form, columns=last, rest=rest // first)
     ahead = reshape(_in_steps(found, widths, True), (lines, rest, held, 2))
-    return build("fourier_to_reals", ahead, type=node.type, columns=last)
+    return build("fourier_to_reals", ahead, type=node.type, columns=last, folded=node.attrs["folded"])
 
 
 def _held(columns: int) -> int:

@@ -230,6 +230,14 @@ def fourier_from_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], t
     """The sum of the real points of a line, each turned by its place and frequency, and then by the twiddle factor."""
     x = arrays[0]
     lines, points, rest = x.shape
+    if attrs["cosines"]:
+        form = TensorType((lines, 1, points // 2 + 1, 2), type.dtype)
+        line, at = place
+
+        def part(frequency: int, side: int) -> Any:
+            return fourier_from_reals(arrays, {"cosines": 0}, form, (line, 0, frequency, side))
+
+        return _odd_cosine(part, arrays[1:], attrs["cosines"], points, at)
     held = type.size // (2 * lines * rest)
     at = np.ravel_multi_index(place, type.shape)
     line, other, frequency, side = (int(n) for n in np.unravel_index(at, (lines, rest, held, 2)))
@@ -237,10 +245,34 @@ def fourier_from_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], t
     return _part(sum(x[line, point, other] * turn for point, turn in enumerate(turns)), side)
 
 
+def _odd_cosine(
+    part: Callable[[int, int], Any], tables: Sequence[np.ndarray], kind: int, length: int, at: int
+) -> Any:
+    """What tables make of the number of a frequency, or of the opposite one: of type 4 that of 2·at + 1."""
+    at = length - 1 - at if kind < 0 else at
+    frequency = (2 * at + 1) % length if kind == 4 else at
+    is_own = frequency <= length // 2
+    frequency = frequency if is_own else length - frequency
+    real, imaginary = (part(frequency, side) for side in (0, 1))
+    cosine, sine = (table[frequency] for table in tables)
+    if is_own:
+        return 2 * (real * cosine + imaginary * sine)
+    sign = -1 if kind == 4 and length % 4 == 3 else 1
+    return 2 * sign * (real * sine - imaginary * cosine)
+
+
 def fourier_to_half(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The frequency column + columns·row of the line, or the conjugate of the opposite one."""
     x, columns = arrays[0], attrs["columns"]
     _, points, rest, _, _ = x.shape
+    if attrs["cosines"]:
+        line, at = place
+        plain = {**attrs, "cosines": 0}
+
+        def part(frequency: int, side: int) -> Any:
+            return fourier_to_half(arrays, plain, type, (line, frequency, side))
+
+        return _odd_cosine(part, arrays[1:], attrs["cosines"], points * rest * columns, at)
     line, frequency, side = place
     is_held = frequency % columns <= columns // 2
     row, column = divmod(frequency if is_held else points * rest * columns - frequency, columns)
@@ -269,6 +301,14 @@ def fourier_to_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], typ
     """The real part of the sum over all frequencies, those beyond half as conjugates."""
     z, points = arrays[0], attrs["columns"]
     lines, rest, _, _ = z.shape
+    if attrs["folded"]:
+        line, at = place
+        form, plain = TensorType((lines, points * rest), type.dtype), {**attrs, "folded": 0}
+
+        def number(at: int) -> Any:
+            return fourier_to_reals(arrays, plain, form, (line, at))
+
+        return _with_order(number, attrs["folded"], points * rest, at)
     at = np.ravel_multi_index(place, type.shape)
     line, point, other = (int(n) for n in np.unravel_index(at, (lines, points, rest)))
     turns = {k: _turned(k * (point * rest + other), points * rest) for k in range(1, points // 2 + 1)}

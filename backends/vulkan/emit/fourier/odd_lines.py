@@ -10,15 +10,21 @@ from contextlib import nullcontext
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
-from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.numbers import (
+    read_neighbours,
+    read_number,
+    write_neighbours,
+    write_number,
+    write_real,
+)
 from lavax.backends.vulkan.emit.fourier.real_butterflies import points_of, spectrum_of
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, of_one, unit_root
+from lavax.backends.vulkan.emit.fourier.spectra import write_odd_frequency
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
-from lavax.backends.vulkan.glsl.lanes import GlslValue
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.passes.kernels.index import Index, linear, quotient, remainder, unflatten
+from lavax.passes.kernels.index import Index, constant, linear, quotient, remainder, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
 
@@ -26,16 +32,19 @@ def emit_from_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Lau
     """The shader of a first step."""
     routine = open_routine(kernel, profile, lifted)
     lines, points, rest = routine.operands[0].shape
-    held = routine.node.type.size // (2 * lines * rest)
+    is_real, held = routine.node.attrs["cosines"] != 0, routine.node.type.size // (2 * lines * rest)
     with routine.open_turns(lines * rest, turns_of(lines * rest, profile, lifted)) as number:
         single = Registers(routine.body, routine.node.dtype, 1, -1)
         line, place = quotient(number, rest), remainder(number, rest)
         starts = (linear([(line, points * rest), (place, 1)], point * rest) for point in range(points))
         half = spectrum_of(single, [routine.read(routine.operands[0], _at(routine, start)) for start in starts])
-        found = [half[k] if k < len(half) else _conjugate(half[points - k]) for k in range(held)]
-        if rest > 1:
-            found = _turned(single, found, place, points * rest)
-        _write_row(routine, linear([(number, held)]), found)
+        if is_real:
+            for k, x in enumerate(half):
+                write_odd_frequency(routine, single, number, points, constant(k), x)
+        else:
+            found = [half[k] if k < len(half) else _conjugate(half[points - k]) for k in range(held)]
+            turned = _turned(single, found, place, points * rest) if rest > 1 else found
+            _write_row(routine, linear([(number, held)]), turned)
     return routine.close(lines * rest)
 
 
@@ -50,10 +59,27 @@ def emit_to_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
         if rest > 1:
             row = _turned(single, row, place, points * rest)
         for point, text in enumerate(points_of(single, row)):
-            position = linear([(line, points * rest), (place, 1)], point * rest)
-            at = unflatten(position, routine.node.shape)
-            routine.body.store(routine.node, at, GlslValue(text, 1), routine.target)
+            at, sign = _folded(routine, linear([(place, 1)], point * rest), points * rest)
+            write_real(routine, linear([(line, points * rest), (at, 1)]), f"{sign}({text})" if sign else text)
     return routine.close(lines * rest)
+
+
+def _folded(routine: RoutineShader, place: Index, length: int) -> tuple[Index, str]:
+    """Where a number of a line is written, which may be in the order of cosine transforms, and its factor."""
+    fold = routine.node.attrs["folded"]
+    if not fold:
+        return place, ""
+    even, odd = linear([(place, 2)]), linear([(place, -2)], 2 * length - 1)
+    if even.high < length:
+        return even, ""
+    if even.low >= length:
+        return odd, "-" if fold < 0 else ""
+    body = routine.body
+    ahead, back = body.index(even), body.index(odd)
+    is_ahead = body.declare(body.scopes[-1], "bool", f"{ahead} < {length}")
+    name = body.declare(body.scopes[-1], "int", f"{is_ahead} ? {ahead} : {back}")
+    body.scopes[-1].variables |= {name}
+    return variable(name, length), f"({is_ahead} ? 1 : -1) * " if fold < 0 else ""
 
 
 def _at(routine: RoutineShader, position: Index) -> tuple[Index, ...]:
@@ -182,24 +208,24 @@ class _HalfStep:
         return linear([(self.column(side), 1), (self.place, self.columns)], q * self.columns * self.rest)
 
     def _held_at(self, side: int, q: int) -> tuple[Index, str]:
-        """Where half the spectrum has the number or its conjugate, and the sign of what it has."""
+        """The frequency of half the spectrum that has the number or its conjugate, and the sign of what it has."""
         half, frequency = self.length // 2 + 1, self._frequency(side, q)
-        start, plain = (self.line, half), frequency
-        opposite = linear([(frequency, -1)], self.length)
+        plain, opposite = frequency, linear([(frequency, -1)], self.length)
         if plain.high < half:
-            return linear([start, (plain, 1)]), ""
+            return plain, ""
         if plain.low >= half:
-            return linear([start, (opposite, 1)]), "-"
+            return opposite, "-"
         is_plain = self.body.declare(self.body.scopes[-1], "bool", f"{self.body.index(plain)} < {half}")
         text = f"{is_plain} ? {self.body.index(plain)} : {self.body.index(opposite)}"
-        return linear([start, (self.routine.position(f"held{side}", text, half), 1)]), is_plain
+        return self.routine.position(f"held{side}", text, half), is_plain
 
     def read_whole(self, point: int) -> Number:
         sides = [self._read_whole(side, point) for side in range(self.together)]
         return of_both(self.registers, *sides) if self.together == 2 else sides[0]
 
     def _read_whole(self, side: int, point: int) -> Number:
-        position, sign = self._held_at(side, point)
+        frequency, sign = self._held_at(side, point)
+        position = linear([(self.line, self.length // 2 + 1), (frequency, 1)])
         x = read_number(self.routine, self.routine.operands[0], position)
         if point == 0 and side == 0:  # the first number of a real line's spectrum is real
             is_first = f"{self.body.index(self._frequency(0, 0))} == 0"
@@ -219,9 +245,10 @@ class _HalfStep:
         with self.body.block(f"if ({self.body.index(column)} < {half})") if column.high >= half else nullcontext():
             for k, whole in enumerate(found):
                 x = of_one(whole, side) if self.together == 2 else whole
-                position, sign = self._held_at(side, k)
+                frequency, sign = self._held_at(side, k)
                 is_needed = f"{self.body.index(column)} != 0"
                 if len(sign) > 1:
                     is_needed = f"{is_needed} || {sign}"
                 with self.body.block(f"if ({is_needed})") if sign and column.low == 0 else nullcontext():
-                    write_number(self.routine, position, self._with_sign(x, sign))
+                    given = self._with_sign(x, sign)
+                    write_odd_frequency(self.routine, self.single, self.line, self.length, frequency, given)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers
 from lavax.backends.vulkan.emit.fourier.numbers import write_number, write_real
 from lavax.backends.vulkan.glsl.routine import RoutineShader
-from lavax.passes.kernels.index import Index, linear, remainder
+from lavax.ir.ops.lowered.odd_lines import ODD_TYPE_4
+from lavax.passes.kernels.index import Index, constant, linear, remainder, variable
 
 
 def write_frequency(
@@ -16,11 +17,60 @@ def write_frequency(
     if routine.node.op != "fourier_cosines":
         write_number(routine, linear([(line, half + 1), (frequency, 1)]), x)
         return
+    length = 2 * half
+    places = frequency, remainder(linear([(frequency, -1)], length), length)
+    _write_cosines(routine, single, linear([(line, length)]), frequency, x, _turned(routine, places, length))
+
+
+def write_odd_frequency(
+    routine: RoutineShader, single: Registers, line: Index, length: int, frequency: Index, x: Number
+) -> None:
+    """The same of lines of an odd number of points. Of cosines the frequency 0 gives one number twice."""
+    kind, start = routine.node.attrs["cosines"], linear([(line, length)])
+    if not kind:
+        write_number(routine, linear([(line, length // 2 + 1), (frequency, 1)]), x)
+    elif kind == ODD_TYPE_4:
+        place = _place_of_type_4(routine, frequency, length)
+        sign = 1 if length % 4 == 1 else -1
+        _write_cosines(routine, single, start, frequency, x, (place, linear([(place, -1)], length - 1)), sign)
+    else:
+        places = frequency, remainder(linear([(frequency, -1)], length), length)
+        _write_cosines(routine, single, start, frequency, x, _turned(routine, places, length))
+
+
+def _turned(routine: RoutineShader, places: tuple[Index, Index], length: int) -> tuple[Index, Index]:
+    attrs = routine.node.attrs
+    is_reversed = attrs["reverse"] if "reverse" in attrs else attrs["cosines"] < 0
+    first, second = (linear([(place, -1)], length - 1) if is_reversed else place for place in places)
+    return first, second
+
+
+def _place_of_type_4(routine: RoutineShader, frequency: Index, length: int) -> Index:
+    """The number k of which 2k + 1 is the frequency modulo the odd length."""
+    if frequency.is_constant:
+        known = frequency.constant
+        return constant((known + length * (1 - known % 2) - 1) // 2)
+    body = routine.body
+    text = body.declare(body.scopes[-1], "int", body.index(frequency))
+    name = body.declare(body.scopes[-1], "int", f"{text} + ({text} & 1 ^ 1) * {length} - 1 >> 1")
+    body.scopes[-1].variables |= {name}
+    return variable(name, length)
+
+
+def _write_cosines(
+    routine: RoutineShader,
+    single: Registers,
+    start: Index,
+    frequency: Index,
+    x: Number,
+    places: tuple[Index, Index],
+    sign: int = 1,
+) -> None:
+    """Writes what tables make of the number: at the second place, which may be the first one, and then at this."""
     cosine, sine = (routine.read(table, (frequency,)) for table in routine.operands[1:])
-    two, length = single.text(2.0), 2 * half
-    back = remainder(linear([(frequency, -1)], length), length)
-    of_back = f"{two} * ({x.real} * {sine} - {x.imaginary} * {cosine})"
-    of_ahead = f"{two} * ({x.real} * {cosine} + {x.imaginary} * {sine})"
-    for place, text in ((back, of_back), (frequency, of_ahead)):
-        at = linear([(place, -1)], length - 1) if routine.node.attrs["reverse"] else place
-        write_real(routine, linear([(line, length), (at, 1)]), text)
+    two = single.text(2.0)
+    texts = [f"{two} * ({x.real} * {cosine} + {x.imaginary} * {sine})"]
+    if places[1] != places[0]:
+        texts.append(f"{single.text(2.0 * sign)} * ({x.real} * {sine} - {x.imaginary} * {cosine})")
+    for place, text in reversed([*zip(places, texts, strict=False)]):
+        write_real(routine, linear([(start, 1), (place, 1)]), text)

@@ -1,4 +1,4 @@
-"""Cosine and sine transforms of types 2 and 3 by steps of transforms of real lines: when they are, and values."""
+"""Cosine and sine transforms of types 2 and 3, and 4 of odd lines, by steps of transforms of real lines."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def test_what_cannot_be_folded(shape: tuple[int, ...], attrs: dict[str, Any], me
 
 def test_what_is_not() -> None:
     assert _operations(lsf.dct, 40, 1024, profile=GENERIC_GPU) == ["fourier_step"]
-    assert "fourier_cosines" not in _operations(lsf.dct, 40, 75)  # an odd number of points
+    assert _operations(lsf.dct, 40, 75, profile=GENERIC_GPU) == ["fourier_step"]  # 15 · 5, of complex numbers
     assert "fourier_cosines" not in _operations(lsf.dct, 4, 2 * 131)  # a convolution
     assert "fourier_cosines" not in _operations(lambda x: lsf.dct(x, type=3), 40, 96)
 
@@ -94,7 +94,6 @@ def test_what_moves_lines_otherwise() -> None:
 
     assert "fold" in _kernels(two_readers, 40, 64)
     assert "fold" not in _kernels(lambda x: lsf.dct(x, type=3), 40, 66)  # 33 pairs
-    assert "fold" not in _kernels(lambda x: lsf.dct(x, type=3), 40, 75)
     assert "fold" not in _kernels(_spectra_in_another_order, 40, 64)
 
 
@@ -112,9 +111,49 @@ def _reader_of_spectra(x: lx.Array) -> tuple[lx.Array, lx.Array]:
     return lnp.concatenate([2 * first, lnp.flip((2 * last)[..., 1:16], -1)], -1), half
 
 
+def test_odd_lines_are_one_dispatch() -> None:
+    """Steps of real lines read the order of types 2 and 4, leave real numbers, and write the order of type 3."""
+    for length in (5, 7, 9, 15, 75, 127, 375, 1001):
+        for name, kind in ((name, kind) for name in ("dct", "dst") for kind in (2, 3, 4)):
+            text = _kernels(lambda x, name=name, kind=kind: getattr(lsf, name)(x, kind), 400, length)
+            assert text.count("kernel ") == 1 and "kind=map" not in text, (length, name, kind)
+            assert ("folded" if kind == 3 else "cosines") in text
+
+
+def _of_other_places(x: lx.Array) -> lx.Array:
+    """The parts of a type 4 in another order."""
+    half = lnp.fft.rfft(x)
+    table = lnp.asarray(np.arange(8.0, dtype=np.float32))
+    first, last = 2 * (half.real * table + half.imag * table), -2 * (half.real * table - half.imag * table)
+    parts = [first[..., ::2], lnp.flip(last[..., 2::2], -1), first[..., 1::2], lnp.flip(last[..., 1::2], -1)]
+    return lnp.concatenate(parts, -1)
+
+
+def test_other_sums_of_odd_lines_are_not() -> None:
+    assert "cosines" not in _kernels(_of_other_places, 40, 15)
+    x = RANDOM.normal(size=(3, 15)).astype(np.float32)
+    half, table = np.fft.rfft(x), np.arange(8)
+    first, last = 2 * (half.real + half.imag) * table, -2 * (half.real - half.imag) * table
+    expected = [first[:, ::2], last[:, 2::2][:, ::-1], first[:, 1::2], last[:, 1::2][:, ::-1]]
+    np.testing.assert_allclose(np.asarray(_of_other_places(x)), np.concatenate(expected, 1), atol=1e-3)
+
+
 def test_a_spectrum_that_is_read_elsewhere_is_written() -> None:
     assert _operations(lambda x: _reader_of_spectra(x)[0], 40, 32) == ["fourier_cosines"]
     assert _operations(_reader_of_spectra, 40, 32) == ["fourier_spectrum"]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", ["dct", "dst"])
+@pytest.mark.parametrize("length", [3, 5, 7, 9, 15, 27, 37, 75, 125, 387, 441, 1001, 3125, 3375])
+@pytest.mark.parametrize("kind", [2, 3, 4])
+def test_odd_lengths(name: str, kind: int, length: int, wide: bool) -> None:
+    x = RANDOM.normal(size=(max((1 << 14) // length + 1, 3), length)).astype(np.float64 if wide else np.float32)
+    expected = getattr(scipy.fft, name)(x.astype(np.float64), kind)
+    with config.enable_x64(wide):
+        found = np.asarray(lx.compile(lambda x: getattr(lsf, name)(x, kind))(x))
+    limit = 2.0 ** (-53 if wide else -24) * max(np.log2(length), 4)
+    assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -134,12 +173,12 @@ def test_values(name: str, kind: int, lines: int, length: int, wide: bool) -> No
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("kind", [2, 3])
+@pytest.mark.parametrize(("length", "kind"), [(48, 2), (48, 3), (45, 2), (45, 3), (45, 4), (145, 4)])
 @pytest.mark.parametrize("name", ["dct", "dst"])
-def test_gradients_and_batches_in_the_middle(name: str, kind: int) -> None:
+def test_gradients_and_batches_in_the_middle(name: str, length: int, kind: int) -> None:
     """Of 3·Σ v·F(2x)²: the transform is linear, and its matrix SciPy's."""
-    x, v = (RANDOM.normal(size=(5, 3, 48)).astype(np.float32) for _ in range(2))
-    matrix = getattr(scipy.fft, name)(np.eye(48), kind)
+    x, v = (RANDOM.normal(size=(5, 3, length)).astype(np.float32) for _ in range(2))
+    matrix = getattr(scipy.fft, name)(np.eye(length), kind)
 
     def loss(x: lx.Array, v: lx.Array) -> lx.Array:
         return 3 * lnp.sum(getattr(lsf, name)(2 * x, kind) ** 2 * v)
