@@ -237,7 +237,6 @@ class FewQueriesEmitter:
         vectors are shorter than a subgroup. All is loaded before anything is computed.
         """
         line, parts = self.line_vectors, self.shape.parts
-        self.line("if (gl_SubgroupID != 0u) return;")
         self.line(f"if (member == 0) {last.vector('part', '0')} = vec4(peak, total, 0, 0);")
         if line:
             self.line(f"if (member < {line}) {last.vector('part', '1 + member')} = found;")

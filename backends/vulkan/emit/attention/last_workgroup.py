@@ -18,7 +18,7 @@ _FLOAT_BYTES = 4
 class LastWorkgroup:
     """The memory in which `parts` of each of `rows` meet, `vectors` of four floats each.
 
-    What it writes is for the first subgroup of a workgroup, in whose shader `row` and `part` are named so.
+    What is written to it is for the first subgroup of a workgroup, in whose shader `row` and `part` are named so.
     """
 
     declarations = (
@@ -39,15 +39,20 @@ class LastWorkgroup:
         return f"Parts(memory).data[{first} + {number}]"
 
     def end_unless_last(self) -> None:
-        """Ends all workgroups of a row but the one behind which all parts are in memory.
+        """Ends all workgroups of a row but the one behind which all parts are in memory, and its other subgroups.
 
         One invocation counts for its subgroup, so memory is ordered by its own barriers: behind the writes of all when
         it counts, and before the reads of all when it has counted. Barriers of others order no operation but theirs.
+
+        Other subgroups end behind the first barrier, although SPIR-V lets them end before it: a driver for CPUs (Mesa
+        25) takes all subgroups from barrier to barrier until it finds one that has ended, so what comes after a second
+        barrier behind that end would never run.
         """
         arrivals = "Arrivals(memory).data[row]"
         self._body.lines(
             [
                 "subgroupBarrier();",
+                "if (gl_SubgroupID != 0u) return;",
                 "memoryBarrierBuffer();",
                 "uint arrived = 0u;",
                 f"if (gl_SubgroupInvocationID == 0u) arrived = atomicAdd({arrivals}, 1u);",

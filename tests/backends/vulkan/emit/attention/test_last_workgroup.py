@@ -1,6 +1,7 @@
 """Parts that meet in memory: the same results in every run, in loops, and from dispatches that are never cut."""
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +79,16 @@ def test_memory_is_ordered_by_the_invocation_that_counts() -> None:
     assert barriers == ["subgroupBarrier();", "memoryBarrierBuffer();"]
     barriers = [line for line in lines[counted + 1 : read[0]] if "arrier" in line]
     assert barriers == ["memoryBarrierBuffer();", "subgroupBarrier();"]
+
+
+def test_other_subgroups_end_one_barrier_before_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver for CPUs (Mesa 25) runs no subgroup beyond a second barrier behind the end of another."""
+    monkeypatch.setattr(few_queries_shape, "FEW_QUERIES", replace(few_queries_shape.FEW_QUERIES, few_steps=1))
+    plan = gpu_schedule().lower(_graph(_attend, *_operands())).plan
+    (source,) = (each.shader.source for each in plan.dispatches if "atomicAdd" in each.shader.source)
+    whole, first = source.split("if (gl_SubgroupID != 0u) return;")
+    assert "barrier();" in whole, "it has several subgroups"
+    assert len(re.findall(r"[bB]arrier\(\);", first)) == 1
 
 
 def test_each_turn_of_a_loop_has_its_own_parts() -> None:
