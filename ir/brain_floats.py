@@ -1,21 +1,13 @@
-"""bfloat16 on the host. The dtype is that of ml_dtypes, which takes 4 ms to import, so it is imported when needed."""
+"""bfloat16 on the host. The dtype is that of ml_dtypes, whose import also teaches NumPy the name "bfloat16"."""
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 _NAME = "bfloat16"
-
-
-@cache
-def brain_float() -> np.dtype:
-    """The NumPy dtype bfloat16."""
-    import ml_dtypes  # late: see above
-
-    dtype: np.dtype = np.dtype(ml_dtypes.bfloat16)
-    return dtype
+BRAIN_FLOAT: np.dtype = np.dtype(ml_dtypes.bfloat16)
 
 
 def is_brain_float(dtype: Any) -> bool:
@@ -30,7 +22,7 @@ def brain_floats_to_bits(numbers: np.ndarray) -> np.ndarray:
     elif is_narrow(numbers.dtype):
         numbers = numbers.astype(np.float32)  # exact; ml_dtypes 0.4 and 0.5.0 make no bfloat16 of integers of 4 bits
     with np.errstate(over="ignore", invalid="ignore"):
-        return numbers.astype(brain_float(), copy=False).view(np.uint16)
+        return numbers.astype(BRAIN_FLOAT, copy=False).view(np.uint16)
 
 
 def _rounded_to_odd(numbers: np.ndarray) -> np.ndarray:
@@ -52,9 +44,9 @@ def is_narrow(dtype: Any) -> bool:
 def as_brain_floats(numbers: np.ndarray) -> np.ndarray:
     """Numbers in float32 that are bfloat16's, in that dtype: the upper halves of their bits, those of NaN as well."""
     words = np.ascontiguousarray(numbers, np.float32).view(np.uint32) >> np.uint32(16)
-    return np.asarray(words, np.uint16).view(brain_float()).reshape(numbers.shape)
+    return np.asarray(words, np.uint16).view(BRAIN_FLOAT).reshape(numbers.shape)
 
 
 def brain_floats_from_bits(bits: np.ndarray) -> np.ndarray:
     """Converts bits in uint16 to numbers in float32."""
-    return bits.view(brain_float()).astype(np.float32)
+    return bits.view(BRAIN_FLOAT).astype(np.float32)

@@ -12,8 +12,8 @@ import numpy as np
 from lavax.base.often_made import often_made
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.brain_floats import (
+    BRAIN_FLOAT,
     as_brain_floats,
-    brain_float,
     brain_floats_from_bits,
     brain_floats_to_bits,
     is_brain_float,
@@ -47,7 +47,7 @@ class DType:
     @property
     def user(self) -> np.dtype:
         """The NumPy dtype that users see."""
-        return brain_float() if self.name == "bf16" else self.numpy
+        return BRAIN_FLOAT if self.name == "bf16" else self.numpy
 
     @property
     def user_name(self) -> str:

@@ -14,16 +14,26 @@ __all__ = [
     "TypePromotionError",
     "bfloat16",
     "canonicalize_dtype",
+    "extended",
     "finfo",
     "float0",
     "iinfo",
     "issubdtype",
     "itemsize_bits",
+    "prng_key",
     "result_type",
     "scalar_type_of",
 ]
 
 TypePromotionError = DtypeError
+
+
+class extended(np.generic):  # noqa: N801 – JAX's name
+    """The class of dtypes that are no numbers. No array has one, so `issubdtype(x.dtype, extended)` is False."""
+
+
+class prng_key(extended):  # noqa: N801 – JAX's name
+    """The class of the dtypes of random keys in JAX. Keys of lavax are of uint32."""
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:

@@ -18,6 +18,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from lavax.io.atomic import replaced
@@ -159,8 +160,6 @@ def _dtype(name: str) -> np.dtype:
     if name not in _DTYPES:
         raise ValueError(f"the dtype {name}")
     if _DTYPES[name].startswith(("bfloat", "float8")):
-        import ml_dtypes  # late: it takes 4 ms
-
         found: np.dtype = np.dtype(getattr(ml_dtypes, _DTYPES[name]))
         return found
     return np.dtype(_DTYPES[name]).newbyteorder("<")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node
 from lavax.ir.operation import OPERATIONS
-from lavax.ir.types import TensorType, int32
+from lavax.ir.types import TensorType, bool_, int32
 from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, in_front, to_front
 from lavax.passes.build.builder import build, logical_and, splat, where
 from lavax.passes.build.control_flow import control_flow, item, parts_of
@@ -145,8 +145,10 @@ def _with_flags(condition: Graph, body: Graph, operands: Sequence[Node]) -> tupl
 
 
 def _any(condition: Graph) -> Graph:
-    """Whether any element of the condition holds."""
+    """Whether any element of the condition holds: none of an empty batch does."""
     (asked,) = condition.outputs
+    if asked.type.size == 0:
+        return graph_of(condition.inputs, [splat(False, TensorType((), bool_))])
     return graph_of(condition.inputs, [build("max", asked, axes=tuple(range(asked.type.rank)))])
 
 

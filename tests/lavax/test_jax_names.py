@@ -193,6 +193,14 @@ def test_derivatives_are_compared_with_differences() -> None:
 def test_dtypes() -> None:
     assert lx.dtypes.canonicalize_dtype("float64") == np.float32 and lx.dtypes.itemsize_bits(lnp.bfloat16) == 16
     assert lx.dtypes.scalar_type_of(np.ones(2, "i")) is int and lx.dtypes.scalar_type_of(True) is bool
+    for kind in (lx.dtypes.extended, lx.dtypes.prng_key):
+        assert not lnp.issubdtype(lnp.float32, kind) and not lnp.issubdtype(lx.random.key(0).dtype, kind)
+
+
+def test_types_for_annotations() -> None:
+    assert all(isinstance(x, lx.typing.ArrayLike) for x in (lnp.ones(2), np.ones(2), np.float32(1), 1, 2.5, 1j, True))
+    assert not isinstance("x", lx.typing.ArrayLike) and not isinstance(None, lx.typing.ArrayLike)
+    assert isinstance(None, lx.typing.ArrayLike | None)
 
 
 def test_errors_by_the_names_of_jax() -> None:

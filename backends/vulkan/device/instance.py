@@ -45,6 +45,26 @@ class DeviceDescription:
     driver: str
     memory_bytes: int
 
+    @property
+    def platform(self) -> str:
+        """ "cpu" or "gpu", as JAX names it."""
+        return "cpu" if self.kind == "cpu" else "gpu"
+
+    @property
+    def device_kind(self) -> str:
+        """The name, as JAX calls it."""
+        return self.name
+
+    @property
+    def id(self) -> int:
+        """The index, as JAX calls it."""
+        return self.index
+
+    @property
+    def process_index(self) -> int:
+        """0: a program is one process on one machine."""
+        return 0
+
 
 @dataclass(frozen=True)
 class PhysicalDevice:

@@ -62,12 +62,16 @@ def by_division(parts: Sequence[Part]) -> Launch | None:
         return f"words[{number}u + first_slot]" if number < slots else f"words[{number - slots + every}]"
 
     groups = parts[0].groups
+    total = grid(groups * len(parts))
+    # A grid of two dimensions may have more workgroups than the parts, for which there are no slots.
+    is_larger = prod(total) > groups * len(parts)
     start = [
+        *([f"if ({WORKGROUP} >= {groups * len(parts)}u) return;"] if is_larger else []),
         f"uint number_of_part = {WORKGROUP} / {groups}u, first_slot = {slots}u * number_of_part;",
         f"uint group_of_part = {WORKGROUP} - {groups}u * number_of_part;",
     ]
     text = _by_part(launch.text, start, of_part)
-    return None if text is None else Launch(assemble(text), words, grid(groups * len(parts)), text=text)
+    return None if text is None else Launch(assemble(text), words, total, text=text)
 
 
 def by_table(parts: Sequence[Part]) -> Launch | None:

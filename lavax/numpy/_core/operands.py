@@ -79,6 +79,11 @@ def as_operand(x: ArrayLike | Splat) -> Operand:
         raise type(error)(for_user(str(error))) from None
 
 
+def has_dtype_alone(x: Any) -> bool:
+    """Whether `x` has a dtype but no elements: a ShapeDtypeStruct, or a scalar type."""
+    return hasattr(x, "dtype") and not hasattr(x, "__array__")
+
+
 def as_value(x: ArrayLike) -> Value:
     """`x` as a value; a Python scalar becomes a weak one of rank 0."""
     operand = as_operand(x)

@@ -6,13 +6,13 @@ from typing import Any
 
 from lavax.ir.types import bool_
 from lavax.numpy._core.application import as_python_float
-from lavax.numpy._core.operands import ArrayLike, as_value, own
+from lavax.numpy._core.operands import ArrayLike, as_value, has_dtype_alone, own
 from lavax.numpy.arrays.creation import full_like, zeros_like
 from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.elementwise.comparison import equal, isnan, not_equal, where
 from lavax.numpy.elementwise.signs import signbit
 from lavax.numpy.elementwise.trigonometric import atan2
-from lavax.tracer import bind, with_weak
+from lavax.tracer import bind, dtype_of, with_weak
 from lavax.tracer.values.value import Value
 
 __all__ = ["angle", "conj", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real"]
@@ -71,5 +71,6 @@ def isrealobj(x: Any) -> bool:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype of `x` is complex, whatever its imaginary parts are."""
-    return as_value(x).type.dtype.is_complex
+    """Whether the dtype of `x`, an array or anything that has a dtype, is complex, whatever its imaginary parts are."""
+    held = dtype_of(x.dtype) if has_dtype_alone(x) else as_value(x).type.dtype
+    return held.is_complex

@@ -16,7 +16,17 @@ from lavax.numpy._core.devices import copied, require_device
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, Scalar, Splat, as_operand, as_value, cast, holds_values, own
+from lavax.numpy._core.operands import (
+    ArrayLike,
+    Scalar,
+    Splat,
+    as_operand,
+    as_value,
+    cast,
+    has_dtype_alone,
+    holds_values,
+    own,
+)
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy.elementwise.arithmetic import add
 from lavax.tracer import bind, lift, with_weak
@@ -158,9 +168,10 @@ def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: An
 
 
 def _like(name: str, x: ArrayLike, value: ArrayLike, dtype: Any, shape: Extents | None, device: Any) -> Value:
+    """`x` may also be a description of an array, such as a ShapeDtypeStruct."""
     require_device(name, device)
-    kind = as_operand(x).type
-    return full(kind.shape if shape is None else shape, value, kind.dtype if dtype is None else dtype)
+    described: Any = x if has_dtype_alone(x) and hasattr(x, "shape") else as_operand(x).type
+    return full(described.shape if shape is None else shape, value, described.dtype if dtype is None else dtype)
 
 
 def zeros_like(

@@ -5,6 +5,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
@@ -53,18 +54,13 @@ def finfo(dtype: Any) -> FloatLimits:
 
 @cache
 def _limits_of(held: types.DType) -> FloatLimits:
-    limits: Any = _brain_float_limits() if held == types.bfloat16 else np.finfo(held.numpy)
+    limits: Any = _BRAIN_FLOAT_LIMITS if held == types.bfloat16 else np.finfo(held.numpy)
     numbers: dict[str, Any] = {name: _python_number(getattr(limits, name)) for name in _LIMITS}
     return FloatLimits(held.user, **numbers)
 
 
 _LIMITS = [each.name for each in fields(FloatLimits) if each.name != "dtype"]
-
-
-def _brain_float_limits() -> Any:
-    import ml_dtypes  # late: it takes 4 ms to import
-
-    return ml_dtypes.finfo(ml_dtypes.bfloat16)  # type: ignore[no-untyped-call]
+_BRAIN_FLOAT_LIMITS = ml_dtypes.finfo(ml_dtypes.bfloat16)  # type: ignore[no-untyped-call]
 
 
 def _python_number(limit: Any) -> int | float:

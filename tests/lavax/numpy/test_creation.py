@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lavax as lx
 import lavax.numpy as lnp
 from lavax.base.errors import DtypeError, ShapeError
 from tests.lavax.numpy.arrays import BOOL, DTYPES, F32, I32, SHAPES, U32, check, sample
@@ -34,6 +35,15 @@ def test_one_value_everywhere(shape: Any, dtype: np.dtype) -> None:
     same(lnp.ones_like(lnp.array(like), I32), np.ones_like(like, I32), I32)
     same(lnp.full_like(like, 1, shape=(2,)), np.full_like(like, 1, shape=(2,)), dtype)
     assert lnp.empty_like(like).dtype == dtype
+
+
+def test_arrays_like_a_description() -> None:
+    shape = lx.ShapeDtypeStruct((2, 3), "bfloat16")
+    assert (lnp.zeros_like(shape).shape, lnp.empty_like(shape).dtype) == ((2, 3), lnp.bfloat16)
+    same(lnp.ones_like(shape, I32), np.ones((2, 3)), I32)
+    same(lnp.full_like(shape, 2, shape=4), np.full(4, 2), lnp.bfloat16)
+    assert lnp.iscomplexobj(lx.ShapeDtypeStruct((), "complex64")) and lnp.iscomplexobj(lnp.complex64)
+    assert lnp.isrealobj(shape) and not lnp.iscomplexobj(lnp.float32)
 
 
 def test_full_of_an_array() -> None:

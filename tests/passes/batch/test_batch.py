@@ -74,6 +74,18 @@ def test_agrees_with_one_run_for_each_element(op: str) -> None:
                     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12, err_msg=f"{case} {axes}\n{what}")
 
 
+@pytest.mark.parametrize("op", sorted({case.op for case in OF_CASES}))
+def test_an_empty_batch_has_empty_results(op: str) -> None:
+    for case in [case for case in OF_CASES if case.op == op and not case.special][:4]:
+        axes = [0] * len(case.arrays)
+        graph = batch(case.graph, axes, [0], 0)
+        verify(graph)
+        arrays = [np.zeros((0, *array.shape), array.dtype) for array in case.arrays]
+        for what in (graph, simplify(graph)):
+            (found,) = interpret(what, *arrays)
+            assert found.shape == (0, *case.node.shape), f"{case}\n{what}"
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_graphs(seed: int) -> None:
     graph, arrays = random_graph(seed)

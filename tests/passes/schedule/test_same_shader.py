@@ -1,6 +1,7 @@
 """Kernels that one shader serves, in one dispatch: what is joined, what waits for it, and that numbers stay."""
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import lavax.numpy as lnp
 from lavax import nn
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.glsl import launch
 from lavax.backends.vulkan.plan.plan import Plan
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.run.long_dispatches import with_long_dispatches_cut
@@ -158,3 +160,21 @@ def test_under_a_guard_each_part_has_its_own_number_of_workgroups() -> None:
     for flag in (True, False, True):
         want = (x @ gate) * (x @ up) if flag else x @ up
         np.testing.assert_allclose(np.asarray(compiled(flag, x, gate, up)), want, rtol=1e-4, atol=1e-5)
+
+
+def test_workgroups_of_a_larger_grid_than_the_parts_need_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid of two dimensions has up to a row more, for which the push constants hold no slots."""
+    monkeypatch.setattr(launch, "_MOST_GROUPS", 11)
+
+    def sums(x: Any, y: Any) -> Any:
+        return lnp.sum(x, axis=1), lnp.sum(y, axis=1)
+
+    arrays = [normal(60, 24), normal(60, 24)]
+    program = program_of(sums, CPU_DRIVER, *arrays)
+    (dispatch,) = emit_program(program, CPU_DRIVER).dispatches
+    groups = dispatch.groups[0] * dispatch.groups[1]
+    (needed,) = re.findall(r"if \(\S.*gl_WorkGroupID.* >= (\d+)u\) return;", dispatch.shader.source)
+    assert int(needed) < groups
+    lx.clear_caches()
+    for got, x in zip(lx.compile(sums)(*arrays), arrays, strict=True):
+        np.testing.assert_allclose(got, x.sum(axis=1, dtype=np.float64), atol=6e-6)  # 24 · 2⁻²⁴ · Σ|x|

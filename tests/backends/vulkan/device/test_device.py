@@ -24,6 +24,12 @@ def test_devices_are_chosen_by_index_and_by_part_of_the_name() -> None:
     assert choose_device(None).name == list_devices()[0].name
 
 
+def test_devices_have_what_devices_of_jax_have() -> None:
+    for number, device in enumerate(list_devices()):
+        assert (device.id, device.process_index, device.device_kind) == (number, 0, device.name)
+        assert device.platform == ("cpu" if device.kind == "cpu" else "gpu")
+
+
 @pytest.mark.parametrize("selector", ["99", "no such device"])
 def test_a_selector_that_names_no_device_lists_those_there_are(selector: str) -> None:
     with pytest.raises(DeviceError, match=f"LAVAX_DEVICE={selector}.*0: "):
