@@ -22,6 +22,7 @@ from lavax.backends.vulkan.emit.contract.choose import (
 )
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import (
+    across_steps_of,
     few_steps_of,
     folds,
     largest_prime,
@@ -82,6 +83,9 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
             steps=lambda points, across, part: steps_of(points, across, part, profile),
             mirrored_steps=lambda points, inverse: mirrored_steps_of(points, inverse, profile),
             few_steps=lambda points, numbers: few_steps_of(points, numbers, profile),
+            across_steps=lambda points, behind, numbers, inverse: across_steps_of(
+                points, behind, numbers, inverse, profile
+            ),
             odd_steps=lambda points: odd_steps_of(points, profile),
             cosines=profile.kind == "cpu",
             folds=lambda points, rest, behind: folds(points, rest, behind, profile),

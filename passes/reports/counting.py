@@ -169,12 +169,14 @@ def _of_fourier_step(node: Node) -> int:
     return node.type.size * (5 * _halvings(points) + 6 * (rest > 1)) // 2
 
 
-def _of_odd_line(node: Node) -> int:
+def _of_real_columns(node: Node) -> int:
     """Per number: a transform of complex columns, or of real ones, which takes half, and a product with a root. Two
     tables are as much as another product."""
     x, *tables = node.operands
     columns, rest = node.attrs.get("columns", 1), node.attrs.get("rest", 1)
     points = {
+        "fourier_across_from_half": node.attrs.get("length", 1) // (columns * rest),
+        "fourier_across_to_reals": columns,
         "fourier_from_half": (2 * x.shape[1] - 1) // (columns * rest),
         "fourier_to_reals": columns,
     }.get(node.op, x.shape[1])
@@ -230,7 +232,11 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "rfft": _of_rfft,
     "irfft": _of_irfft,
     "fourier_step": _of_fourier_step,
-    **dict.fromkeys(("fourier_from_half", "fourier_from_reals", "fourier_to_half", "fourier_to_reals"), _of_odd_line),
+    **{
+        f"fourier_{where}{step}": _of_real_columns
+        for where in ("", "across_")
+        for step in ("from_half", "from_reals", "to_half", "to_reals")
+    },
     "fourier_cosines": _of_real_line,
     "fourier_spectrum": _of_real_line,
     "fourier_join": _of_real_line,

@@ -286,6 +286,49 @@ def _from_half() -> Iterator[Case]:
         yield case_of("fourier_from_half", label, [values], dict(columns=columns, rest=rest), result)
 
 
+# Lines, points of a line of real numbers, and neighbours.
+_ACROSS = ((1, 1, 2), (3, 2, 4), (2, 7, 6), (2, 12, 1), (1, 16, 4), (2, 20, 2))
+
+
+def _across_from_reals() -> Iterator[Case]:
+    for (lines, points, behind), rest, dtype in product(_ACROSS, (1, 3), (float32, float64)):
+        values = sample(generator(f"across{points}{rest}"), TensorType((lines, points, rest, behind), dtype))
+        result = TensorType((lines, rest, points // 2 + 1, behind, 2), dtype)
+        yield case_of("fourier_across_from_reals", f"{dtype}-{points}-{rest}", [values], {}, result)
+
+
+def _across_to_reals() -> Iterator[Case]:
+    for (lines, points, behind), rest, dtype in product(_ACROSS, (1, 3), (float32, float64)):
+        operand = TensorType((lines, rest, points // 2 + 1, behind, 2), dtype)
+        values = sample(generator(f"across to{points}{rest}"), operand)
+        result = TensorType((lines, points, rest, behind), dtype)
+        yield case_of("fourier_across_to_reals", f"{dtype}-{points}-{rest}", [values], dict(columns=points), result)
+
+
+# Points of the step and between them.
+_OF_HALF_ACROSS = ((2, 1), (3, 1), (4, 3), (35, 1))
+
+
+def _across_to_half() -> Iterator[Case]:
+    for (lines, columns, behind), (points, rest), dtype in product(_ACROSS[1:], _OF_HALF_ACROSS, (float32, float64)):
+        operand = TensorType((lines, points, rest, columns // 2 + 1, behind, 2), dtype)
+        values = sample(generator(f"across half{points}{rest}{columns}"), operand)
+        result = TensorType((lines, points * rest * columns // 2 + 1, behind, 2), dtype)
+        label = f"{dtype}-{points}-{rest}-{columns}"
+        yield case_of("fourier_across_to_half", label, [values], dict(columns=columns), result)
+
+
+def _across_from_half() -> Iterator[Case]:
+    for (lines, columns, behind), (points, rest), dtype in product(_ACROSS[1:], _OF_HALF_ACROSS, (float32, float64)):
+        length = points * rest * columns
+        operand = TensorType((lines, length // 2 + 1, behind, 2), dtype)
+        values = sample(generator(f"across whole{points}{rest}{columns}"), operand)
+        result = TensorType((lines, rest, points, columns // 2 + 1, behind, 2), dtype)
+        label = f"{dtype}-{points}-{rest}-{columns}"
+        attrs = dict(length=length, columns=columns, rest=rest)
+        yield case_of("fourier_across_from_half", label, [values], attrs, result)
+
+
 # Shapes of x and of the weights, stride, dilation, terms of a part.
 _DEPTHWISE: tuple[tuple[Shape, Shape, tuple[int, ...], tuple[int, ...], int], ...] = (
     ((2, 1, 6, 7, 4), (1, 3, 3, 4), (1, 1), (1, 1), 9),
@@ -311,6 +354,10 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "sort_runs": _sort_runs,
     "unsort": _unsort,
     "depthwise_conv": _depthwise,
+    "fourier_across_from_half": _across_from_half,
+    "fourier_across_from_reals": _across_from_reals,
+    "fourier_across_to_half": _across_to_half,
+    "fourier_across_to_reals": _across_to_reals,
     "fourier_cosines": _cosines,
     "fourier_from_half": _from_half,
     "fourier_from_reals": _from_reals,

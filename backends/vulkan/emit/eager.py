@@ -28,6 +28,7 @@ class EagerShaders:
     # The same if numbers are read one by one, as those of odd lines are, or are real.
     single_points: int = 1 << 4
     real_points: int = 1 << 6
+    across_points: int = 1 << 4  # the same of several real lines that are neighbours in memory
     computed: int = 4  # simple operations for each number that a step reads: a norm's factor is one
 
 
@@ -62,6 +63,15 @@ def _is_long_transform(kernel: Kernel, profile: DeviceProfile) -> bool:
             return shape[1] > limits.real_points
         case "fourier_to_reals":
             return bool(node.attrs["columns"] > limits.real_points)
+        case "fourier_across_from_reals":
+            return shape[1] > limits.across_points
+        case "fourier_across_to_reals":
+            return bool(node.attrs["columns"] > limits.across_points)
+        case "fourier_across_to_half":
+            return shape[1] > limits.across_points
+        case "fourier_across_from_half":
+            points = node.attrs["length"] // (node.attrs["columns"] * node.attrs["rest"])
+            return bool(points > limits.across_points)
         case "fourier_from_half":
             points = (2 * shape[1] - 1) // (node.attrs["columns"] * node.attrs["rest"])
             return bool(points > limits.single_points)

@@ -8,6 +8,12 @@ from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
 from lavax.backends.vulkan.emit.depthwise import emit_depthwise
 from lavax.backends.vulkan.emit.fourier.kernel import emit_fourier_step
+from lavax.backends.vulkan.emit.fourier.lines_across import (
+    emit_across_from_half,
+    emit_across_from_reals,
+    emit_across_to_half,
+    emit_across_to_reals,
+)
 from lavax.backends.vulkan.emit.fourier.odd_lines import (
     emit_from_half,
     emit_from_reals,
@@ -81,6 +87,10 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "count_digits": RoutineEmitter(emit_count_digits),
     "depthwise_conv": RoutineEmitter(emit_depthwise),
     "eigh": RoutineEmitter(emit_eigh),
+    "fourier_across_from_half": RoutineEmitter(emit_across_from_half),
+    "fourier_across_from_reals": RoutineEmitter(emit_across_from_reals),
+    "fourier_across_to_half": RoutineEmitter(emit_across_to_half),
+    "fourier_across_to_reals": RoutineEmitter(emit_across_to_reals),
     "fourier_cosines": RoutineEmitter(emit_spectrum),
     "fourier_from_half": RoutineEmitter(emit_from_half),
     "fourier_from_reals": RoutineEmitter(emit_from_reals),

@@ -2,6 +2,19 @@
 
 They have no gradients and are never batched. Importing this package fills the table `OPERATIONS`.
 """
-from lavax.ir.ops.lowered import attention, cumulative, depthwise, fourier, linear_algebra, odd_lines, scatter, sorting
+from lavax.ir.ops.lowered import (
+    attention,
+    cumulative,
+    depthwise,
+    fourier,
+    linear_algebra,
+    lines_across,
+    odd_lines,
+    scatter,
+    sorting,
+)
 
-__all__ = ["attention", "cumulative", "depthwise", "fourier", "linear_algebra", "odd_lines", "scatter", "sorting"]
+__all__ = [
+    "attention", "cumulative", "depthwise", "fourier", "linear_algebra", "lines_across", "odd_lines", "scatter",
+    "sorting",
+]  # fmt: skip

@@ -176,6 +176,37 @@ def _to_reals(node: Node, target: Target) -> Node:
     return build("fourier_to_reals", ahead, type=node.type, columns=last, folded=node.attrs["folded"])
 
 
+def _across_from_reals(node: Node, target: Target) -> Node:
+    (x,) = node.operands
+    lines, points, rest, behind = x.shape
+    steps = () if rest > 1 else target.transforms.across_steps(points, behind, lines * points * behind, False)
+    if len(steps) < 2:
+        return node
+    first, *widths, last = steps
+    held, rest = first // 2 + 1, points // first
+    form = x.type.with_shape((lines, rest, 1, held * behind, 2))
+    x = build("fourier_across_from_reals", reshape(x, (lines, first, rest, behind)), type=form)
+    ahead = reshape(_in_steps(x, widths, False), (lines, last, rest // last, held, behind, 2))
+    return build("fourier_across_to_half", ahead, type=node.type, columns=first)
+
+
+def _across_to_reals(node: Node, target: Target) -> Node:
+    (s,) = node.operands
+    lines, rest, _, behind, _ = s.shape
+    points = node.attrs["columns"]
+    steps = () if rest > 1 else target.transforms.across_steps(points, behind, lines * points * behind, True)
+    if len(steps) < 2:
+        return node
+    last, first, *widths = steps
+    held, rest = last // 2 + 1, points // last
+    form = s.type.with_shape((lines, rest // first, 1, first * held * behind, 2))
+    s = reshape(s, (lines, points // 2 + 1, behind, 2))
+    attrs = {"length": points, "columns": last, "rest": rest // first}
+    found = build("fourier_across_from_half", s, type=form, **attrs)
+    ahead = reshape(_in_steps(found, widths, True), (lines, rest, held, behind, 2))
+    return build("fourier_across_to_reals", ahead, type=node.type, columns=last)
+
+
 def _held(columns: int) -> int:
     """How many columns steps hold of an odd number, of which the others are conjugates: an even number, so that two are
     read and written together."""
@@ -184,6 +215,8 @@ def _held(columns: int) -> int:
 
 
 RULES: dict[str, Callable[[Node, Target], Node]] = {
+    "fourier_across_from_reals": _across_from_reals,
+    "fourier_across_to_reals": _across_to_reals,
     "fourier_step": _steps,
     "fourier_cosines": _cosines,
     "fourier_spectrum": _spectrum,

@@ -315,6 +315,68 @@ def fourier_to_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], typ
     return z[line, other, 0, 0] + 2 * sum((complex(*z[line, other, k]) * turn).real for k, turn in turns.items())
 
 
+def fourier_across_from_reals(
+    arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place
+) -> Any:
+    """As `fourier_from_reals`, of each of the lines behind."""
+    x = arrays[0]
+    lines, points, rest, behind = x.shape
+    at = np.ravel_multi_index(place, type.shape)
+    form = (lines, rest, points // 2 + 1, behind, 2)
+    line, other, frequency, back, side = (int(n) for n in np.unravel_index(at, form))
+    turns = [_turned(-frequency * (point * rest + other), points * rest) for point in range(points)]
+    return _part(sum(x[line, point, other, back] * turn for point, turn in enumerate(turns)), side)
+
+
+def fourier_across_to_half(
+    arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place
+) -> Any:
+    """The frequency column + columns·row of the line, or the conjugate of the opposite one."""
+    x, columns = arrays[0], attrs["columns"]
+    _, points, rest, held, _, _ = x.shape
+    line, frequency, back, side = place
+    is_held = frequency % columns < held
+    row, column = divmod(frequency if is_held else points * rest * columns - frequency, columns)
+    own, other = divmod(row, rest)
+    numbers = (complex(*x[line, point, other, column, back]) for point in range(points))
+    found = sum(number * _turned(-own * point, points) for point, number in enumerate(numbers))
+    return _part(found if is_held else found.conjugate(), side)
+
+
+def fourier_across_from_half(
+    arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place
+) -> Any:
+    """A step in reverse, of the columns of the whole spectrum that half of it gives."""
+    s, length, columns, rest = arrays[0], attrs["length"], attrs["columns"], attrs["rest"]
+    points = length // (columns * rest)
+    line, other, frequency, column, back, side = place
+
+    def whole(k: int) -> complex:
+        real, imaginary = s[line, min(k, length - k), back]
+        return complex(real, (imaginary if 2 * k < length else -imaginary) * (k > 0 and 2 * k != length))
+
+    numbers = [whole(column + columns * (other + rest * point)) for point in range(points)]
+    found = sum(x * _turned(frequency * (point * rest + other), points * rest) for point, x in enumerate(numbers))
+    return _part(found, side)
+
+
+def fourier_across_to_reals(
+    arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place
+) -> Any:
+    """The real part of the sum over all frequencies, those beyond half as conjugates."""
+    z, points = arrays[0], attrs["columns"]
+    lines, rest, _, behind, _ = z.shape
+    at = np.ravel_multi_index(place, type.shape)
+    line, point, other, back = (int(n) for n in np.unravel_index(at, (lines, points, rest, behind)))
+    found = z[line, other, 0, back, 0]
+    for k in range(1, points // 2 + 1):
+        twice = 1 if 2 * k == points else 2
+        turned = complex(*z[line, other, k, back]) * _turned(k * other, points * rest)
+        turned = turned.real if 2 * k == points else turned
+        found += twice * (turned * _turned(k * point, points)).real
+    return found
+
+
 def _turned(place: int, length: int) -> complex:
     """The root of unity at a place."""
     return cmath.exp(2j * math.pi * (place % length) / length)

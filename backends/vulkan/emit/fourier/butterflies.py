@@ -39,7 +39,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Registers:
-    """Writes arithmetic on complex numbers, whose parts are numbers of a dtype, of one line or of two at once.
+    """Writes arithmetic on complex numbers, whose parts are numbers of a dtype, of one, two or four lines at once.
 
     `sign` is that of exponents.
     """
@@ -53,6 +53,11 @@ class Registers:
     def kind(self) -> str:
         """The GLSL type of a part."""
         return vector_type(self.part, self.together)
+
+    @property
+    def zero(self) -> str:
+        """A part that is 0 in all lines."""
+        return self.text(0.0) if self.together == 1 else f"{self.kind}({self.text(0.0)})"
 
     def text(self, factor: float) -> str:
         return literal(factor, self.part)

@@ -29,6 +29,10 @@ class RegisterLimits:
     prime_cpu: int = 127
     prime_gpu: int = 31
     real_cpu: int = 127  # points of a step of a real line of odd length
+    real_across: int = 64  # points of a step of four or two real lines that are neighbours in memory
+    four_to_reals: int = 16  # the same of four lines that are written, and of all that are in larger arrays than these
+    spread: int = 1 << 19  # numbers
+    spread_points: int = 1 << 12
     together: int = 32
     mirrored: int = 50  # of two columns of a real line, where steps of `together` would be more
     rising: int = 1 << 16  # of lines that go through all steps in turn, of which the widest of three is the last one
@@ -191,6 +195,40 @@ def _odd_rest(points: int, profile: DeviceProfile) -> Sequence[int]:
     if points == 1:
         return ()
     return (points,) if points <= REGISTER_LIMITS.real_cpu else _steps_in_registers(points, True, profile)
+
+
+def across_steps_of(points: int, behind: int, numbers: int, inverse: bool, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step of a transform of real lines, or of its inverse, of which so many are neighbours in
+    memory, the step on real numbers first; none on a GPU, or if neighbours are an odd number. All lines together have
+    so many numbers."""
+    if profile.kind != "cpu" or points == 1 or behind % 2:
+        return ()
+    limits = REGISTER_LIMITS
+    are_few = points > FEW_NUMBERS.points and numbers <= FEW_NUMBERS.numbers
+    are_spread = inverse and points <= limits.spread_points and numbers > limits.spread
+    widest = FEW_NUMBERS.widest if are_few else limits.four_to_reals if are_spread else limits.real_across
+    firsts = [first for first in range(2, min(points, widest) + 1) if points % first == 0]
+    others = FEW_NUMBERS.widest if are_few else limits.together
+    ways = [(first, *_rest_across(points // first, others)) for first in firsts]
+    return min(ways, key=lambda way: (len(way), way[0] + 2 * sum(way[1:]), max(way[1:], default=1)), default=())
+
+
+def _rest_across(points: int, widest: int) -> Sequence[int]:
+    """The steps on complex numbers."""
+    return _steps(prime_factors(points), widest) if points > 1 else ()
+
+
+def reals_together(points: int, behind: int, inverse: bool) -> int:
+    """How many neighbouring lines of real numbers an invocation transforms."""
+    most = REGISTER_LIMITS.four_to_reals if inverse else REGISTER_LIMITS.real_across
+    if points <= most and behind % 4 == 0:
+        return 4
+    return 2 if points <= REGISTER_LIMITS.real_across and behind % 2 == 0 else 1
+
+
+def complex_together(points: int, behind: int) -> int:
+    """The same of complex numbers."""
+    return 2 if points <= REGISTER_LIMITS.together and behind % 2 == 0 else 1
 
 
 def largest_prime(profile: DeviceProfile) -> int:

@@ -46,7 +46,12 @@ def read_number(routine: RoutineShader, operand: Node, position: Index) -> Numbe
 
 def read_neighbours(routine: RoutineShader, operand: Node, position: Index) -> str:
     """Two neighbours from an even position on, as the name of a vec4."""
-    body, at = routine.body, unflatten(linear([(position, 2), (LANE, 1)]), operand.shape)
+    return read_four(routine, operand, linear([(position, 2)]))
+
+
+def read_four(routine: RoutineShader, operand: Node, position: Index) -> str:
+    """Four real numbers from a multiple of four on, of which a position counts each, as the name of a vec4."""
+    body, at = routine.body, unflatten(linear([(position, 1), (LANE, 1)]), operand.shape)
     value = body.value(operand, at)
     if value.width == VECTOR:
         return value.text
@@ -80,9 +85,14 @@ def write_number(routine: RoutineShader, position: Index, number: Number) -> Non
 
 def write_neighbours(routine: RoutineShader, position: Index, first: Number, second: Number) -> None:
     """Writes two numbers that are neighbours, from an even position on."""
-    body, node = routine.body, routine.node
     parts = (first.real, first.imaginary, second.real, second.imaginary)
-    kind = type_name(node.dtype, VECTOR)
-    name = body.declare(body.scopes[-1], kind, f"{kind}({', '.join(parts)})")
-    at = unflatten(linear([(position, 2), (LANE, 1)]), node.shape)
+    kind = type_name(routine.node.dtype, VECTOR)
+    write_four(routine, linear([(position, 2)]), f"{kind}({', '.join(parts)})")
+
+
+def write_four(routine: RoutineShader, position: Index, text: str) -> None:
+    """Writes a vec4 of real numbers from a multiple of four on, of which a position counts each."""
+    body, node = routine.body, routine.node
+    name = body.declare(body.scopes[-1], type_name(node.dtype, VECTOR), text)
+    at = unflatten(linear([(position, 1), (LANE, 1)]), node.shape)
     body.store(node, at, GlslValue(name, VECTOR), routine.target)

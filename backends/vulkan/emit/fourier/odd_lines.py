@@ -58,7 +58,7 @@ def emit_to_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
         row = _read_row(routine, linear([(number, held)]), held)[: points // 2 + 1]
         if rest > 1:
             row = _turned(single, row, place, points * rest)
-        for point, text in enumerate(points_of(single, row)):
+        for point, text in enumerate(points_of(single, row, points)):
             at, sign = _folded(routine, linear([(place, 1)], point * rest), points * rest)
             write_real(routine, linear([(line, points * rest), (at, 1)]), f"{sign}({text})" if sign else text)
     return routine.close(lines * rest)

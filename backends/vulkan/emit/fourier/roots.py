@@ -41,5 +41,5 @@ def of_both(double: Registers, first: Number, second: Number) -> Number:
 
 
 def of_one(both: Number, line: int) -> Number:
-    """The number of the first line, 0, or of the second one, 1."""
-    return Number(f"{both.real}.{'xy'[line]}", f"{both.imaginary}.{'xy'[line]}")
+    """The number of a line, of which 0 is the first."""
+    return Number(f"{both.real}.{'xyzw'[line]}", f"{both.imaginary}.{'xyzw'[line]}")
