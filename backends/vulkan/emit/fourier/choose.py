@@ -30,9 +30,9 @@ class RegisterLimits:
     prime_gpu: int = 31
     real_cpu: int = 127  # points of a step of a real line of odd length
     real_across: int = 64  # points of a step of four or two real lines that are neighbours in memory
-    four_to_reals: int = 16  # the same of four lines that are written, and of all that are in larger arrays than these
-    spread: int = 1 << 19  # numbers
-    spread_points: int = 1 << 12
+    four_to_reals: int = 16  # the same of four lines that are written
+    spread: int = 1 << 19  # numbers of all such lines, of which inverses of more have steps of so many points
+    spread_points: int = 16
     together: int = 32
     mirrored: int = 50  # of two columns of a real line, where steps of `together` would be more
     rising: int = 1 << 16  # of lines that go through all steps in turn, of which the widest of three is the last one
@@ -205,10 +205,9 @@ def across_steps_of(points: int, behind: int, numbers: int, inverse: bool, profi
         return ()
     limits = REGISTER_LIMITS
     are_few = points > FEW_NUMBERS.points and numbers <= FEW_NUMBERS.numbers
-    are_spread = inverse and points <= limits.spread_points and numbers > limits.spread
-    widest = FEW_NUMBERS.widest if are_few else limits.four_to_reals if are_spread else limits.real_across
+    short = FEW_NUMBERS.widest if are_few else limits.spread_points if inverse and numbers > limits.spread else None
+    widest, others = (short, short) if short else (limits.real_across, limits.together)
     firsts = [first for first in range(2, min(points, widest) + 1) if points % first == 0]
-    others = FEW_NUMBERS.widest if are_few else limits.together
     ways = [(first, *_rest_across(points // first, others)) for first in firsts]
     return min(ways, key=lambda way: (len(way), way[0] + 2 * sum(way[1:]), max(way[1:], default=1)), default=())
 
