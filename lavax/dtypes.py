@@ -39,9 +39,10 @@ class prng_key(extended):  # noqa: N801 – JAX's name
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
     """The dtype that arrays made from data of `dtype` get: 32 bits for 64, unless 64-bit dtypes are enabled.
 
+    As in NumPy, None stands for the default float.
     There are no extended dtypes: `allow_extended_dtype` changes nothing. Raises DtypeError for what is no dtype here.
     """
-    return dtype_of(dtype).user
+    return dtype_of(float if dtype is None else dtype).user
 
 
 def itemsize_bits(dtype: Any) -> int:

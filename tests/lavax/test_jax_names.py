@@ -192,6 +192,7 @@ def test_derivatives_are_compared_with_differences() -> None:
 
 def test_dtypes() -> None:
     assert lx.dtypes.canonicalize_dtype("float64") == np.float32 and lx.dtypes.itemsize_bits(lnp.bfloat16) == 16
+    assert lx.dtypes.canonicalize_dtype(None) == np.float32
     assert lx.dtypes.scalar_type_of(np.ones(2, "i")) is int and lx.dtypes.scalar_type_of(True) is bool
     for kind in (lx.dtypes.extended, lx.dtypes.prng_key):
         assert not lnp.issubdtype(lnp.float32, kind) and not lnp.issubdtype(lx.random.key(0).dtype, kind)
