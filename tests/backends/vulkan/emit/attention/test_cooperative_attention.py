@@ -140,14 +140,15 @@ def test_shapes_fit_the_device(lanes: int, memory: int) -> None:
 
 @pytest.fixture
 def emulating(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[VulkanBackend]:
-    """The device at hand, each of whose lanes emulates small matrices whole; with and without conversions."""
+    """The device at hand, whose subgroups emulate small matrices; with and without conversions."""
     matrices, converts = request.param
     own = backend().profile
     if own.subgroup_size % 8:
         pytest.skip("no subgroups for matrices of eight rows here")
     if own.kind == "gpu":
         pytest.skip("NVIDIA's compiler (580.159) ends in a division by zero on matrices that lanes emulate")
-    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
+    lanes = backend().profile.subgroup_size
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source, lanes)))
     columns = EIGHT * max(own.subgroup_size // matrices[0].m, 1)
     monkeypatch.setattr(cooperative_shape, "_SHAPES", ((max(2, columns // own.subgroup_size), columns),))
     yield with_profile(replace(own, kind="gpu", matrices=matrices, converts_matrices=converts))

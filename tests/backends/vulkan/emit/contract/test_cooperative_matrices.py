@@ -519,18 +519,56 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
         (16, 8, 32, 1, 1, 4),
         (32, 24, 16, 4, 1),  # lines of three vectors
         (16, 96, 16, 2, 4),
+        (16, 48, 16, 1, 1),  # twelve matrices of a subgroup
+        (64, 32, 32, 2, 2, 2),
     ],
 )
 def test_tiles_of_emulated_matrices_are_right(
     name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On any device: each lane has all of every matrix. Operands are rounded on their way, or copied."""
+    """On any device. Operands are rounded on their way, or copied."""
     profile = replace(backend().profile, kind="gpu", matrices=(MatrixShape("bf16", 8, 8, 8),))
     tile = cooperative_tile(numbers_of_tile, "bf16", profile)
-    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
+    lanes = backend().profile.subgroup_size
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source, lanes)))
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
     function, left, right = PRODUCTS[name]
     device = backend_with(kind="gpu", matrices=profile.matrices)
+    kinds = (lx.ShapeDtype(shape, "float32") for shape in (left, right))
+    graph = remove_stop_gradient(lx.trace(lx.matmul_precision("bfloat16")(function))(*kinds))
+    assert_agrees(graph, (numbers(*left), numbers(*right)), device=device)
+
+
+LARGE_PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], tuple[int, ...]]] = {
+    "several tiles": (lambda x, w: x @ w, (128, 128), (128, 192)),
+    "transposed": (lambda x, w: x.T @ w.T, (128, 72), (104, 128)),
+    "first transposed": (lambda x, w: x.T @ w, (96, 64), (96, 96)),
+    "second transposed": (lambda x, w: x @ w.T, (64, 96), (96, 96)),
+    "of odd extents": (lambda x, w: x @ w, (67, 131), (131, 101)),
+    "of odd extents, transposed": (lambda x, w: x.T @ w.T, (77, 65), (97, 77)),
+    "batched": (lambda x, w: x @ w, (2, 70, 72), (2, 72, 100)),
+    "with what is computed around it": (lambda x, w: lnp.tanh((x * 2) @ -w / 8), (64, 72), (72, 96)),
+    "with arrays in the epilogue": (lambda x, w: (x @ w) * x.T + w, (100, 100), (100, 100)),
+    "with a row and a column around it": (lambda x, w: nn.gelu(x @ w + w[0]) * x[:, :1], (65, 64), (64, 97)),
+    "of 16 bits": (lambda x, w: (x @ w).astype(lnp.bfloat16), (65, 64), (64, 100)),
+}
+
+
+@pytest.mark.parametrize("numbers_of_tile", [(64, 96, 64, 2, 2), (64, 64, 64, 2, 2), (32, 32, 128, 2, 2, 2)])
+@pytest.mark.parametrize("name", LARGE_PRODUCTS)
+def test_large_tiles_of_emulated_matrices_are_right(
+    name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tiles that training runs on GPUs, of matrices as theirs: six of a subgroup, four, or one of half the sum."""
+    assert numbers_of_tile in COOPERATIVE_TILES
+    matrices = (MatrixShape("bf16", 16, 16, 16),)
+    tile = cooperative_tile(numbers_of_tile, "bf16", replace(backend().profile, matrices=matrices))
+    device, lanes = backend_with(kind="gpu", matrices=matrices), backend().profile.subgroup_size
+    if not fits(tile, device.profile):
+        pytest.skip("less shared memory than the tile takes")
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source, lanes)))
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
+    function, left, right = LARGE_PRODUCTS[name]
     kinds = (lx.ShapeDtype(shape, "float32") for shape in (left, right))
     graph = remove_stop_gradient(lx.trace(lx.matmul_precision("bfloat16")(function))(*kinds))
     assert_agrees(graph, (numbers(*left), numbers(*right)), device=device)
@@ -540,7 +578,8 @@ def test_tiles_of_emulated_matrices_are_right(
 def test_windows_of_16_bits_are_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = replace(backend().profile, kind="gpu", matrices=(MatrixShape("bf16", 8, 8, 8),))
     tile = cooperative_tile((16, 8, 16, 2, 1), "bf16", profile)
-    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
+    lanes = backend().profile.subgroup_size
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source, lanes)))
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: tile)
     function, left, right = PRODUCTS[name]
     held = DTYPES["bf16"]

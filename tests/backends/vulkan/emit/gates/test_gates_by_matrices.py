@@ -25,7 +25,7 @@ from tests.backends.vulkan.emit.gates.test_gates import (
     program_of,
 )
 from tests.backends.vulkan.emit.matrix_emulation import emulated
-from tests.backends.vulkan.run.execution import backend_with, run
+from tests.backends.vulkan.run.execution import backend, backend_with, run
 
 MATRICES = tuple(MatrixShape(dtype, 16, 16, 16) for dtype in ("bf16", "f16"))
 WITH_MATRICES = replace(LARGE_GPU, matrices=MATRICES, memory_model=True)
@@ -40,7 +40,8 @@ CELLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def _emulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small loops are one dispatch otherwise."""
     monkeypatch.setattr("lavax.backends.vulkan.target.slices_of", lambda scan, profile: 0)
-    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source)))
+    lanes = backend().profile.subgroup_size
+    monkeypatch.setattr(pipelines, "compile_glsl", lambda source: compile_glsl(emulated(source, lanes)))
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("lstm", "bf16"), ("gru", "f16")])
