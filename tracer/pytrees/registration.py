@@ -60,7 +60,7 @@ def register_dataclass(
 
     `__init__` and `__post_init__` do not run when an instance is rebuilt, unless there are `drop_fields`, or `nodetype`
     is no dataclass: then the class is called with the fields by name. Raises TypeError if `nodetype` is neither a
-    dataclass nor has `data_fields`, or if the lists name fields that it lacks, or leave some out.
+    dataclass nor has `data_fields`, ValueError if the lists name fields that it lacks, leave some out, or share one.
     """
     if nodetype is None:
         return lambda decorated: _registered(decorated, None, frozenset(static), ())
@@ -118,12 +118,16 @@ def _fields(
     fields = [each for each in dataclasses.fields(cls) if each.name not in dropped]
     unknown = {*static, *(data or ())} - {each.name for each in fields}
     if unknown:
-        raise user_error(TypeError, f"register_dataclass: {cls.__name__} has no field {', '.join(sorted(unknown))}")
+        raise user_error(ValueError, f"register_dataclass: {cls.__name__} has no field {', '.join(sorted(unknown))}")
     if data is not None:
+        both = static.intersection(data)
+        if both:
+            text = f"{', '.join(sorted(both))} of {cls.__name__} cannot be both data and settings"
+            raise user_error(ValueError, f"register_dataclass: {text}")
         missing = [each.name for each in fields if each.init and each.name not in (*data, *static)]
         if missing:
             raise user_error(
-                TypeError,
+                ValueError,
                 f"register_dataclass: {', '.join(missing)} of {cls.__name__} stands in none of data_fields, "
                 "meta_fields and drop_fields",
             )

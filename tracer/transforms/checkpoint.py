@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lavax.ir.location import user_error
 from lavax.tracer.calls.signature import require_function
 from lavax.tracer.control_flow.captures import with_common_captures
 from lavax.tracer.control_flow.recording import apply_control_flow
@@ -27,7 +28,8 @@ def checkpoint(
     default), "dots" (the results of matrix products are kept), "everything" (as without checkpoint), or one of
     `checkpoint_policies`, which keep values by the names that `ad_checkpoint.checkpoint_name` gives them.
     `static_argnums` and `static_argnames` are settings, passed to the function as they are. `prevent_cse` is taken as
-    JAX takes it, and changes nothing. Raises ValueError for another policy.
+    JAX takes it, and changes nothing. Raises ValueError for another policy, and the result for a static argument that a
+    call does not have.
     """
     chosen_policy = policy_of(policy)
     require_function(fun, "checkpoint takes a function")
@@ -36,6 +38,10 @@ def checkpoint(
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        outside = [number for number in chosen if not -len(args) <= number < len(args)]
+        if outside:
+            given = f"static_argnums {outside} of a call with {len(args)} arguments by position"
+            raise user_error(ValueError, f"checkpoint: {given}")
         if active_trace() is None or chosen_policy.values == "everything":
             return fun(*args, **kwargs)
         settings = {name: kwargs.pop(name) for name in names if name in kwargs}

@@ -145,8 +145,13 @@ def test_classes() -> None:
     assert tu.is_tree_node(Layer) and tu.is_tree_node(dict) and not tu.is_tree_node(float)
     with pytest.raises(TypeError, match="both data_fields and meta_fields"):
         tu.register_dataclass(Pair, data_fields=["left"])
-    with pytest.raises(TypeError, match="b of Half stands in none"):
-        tu.register_dataclass(dataclass(type("Half", (), {"__annotations__": {"a": int, "b": int}})), ["a"], [])
+    half: Any = dataclass(type("Half", (), {"__annotations__": {"a": int, "b": int}}))
+    with pytest.raises(ValueError, match="b of Half stands in none"):
+        tu.register_dataclass(half, ["a"], [])
+    with pytest.raises(ValueError, match="Half has no field c"):
+        tu.register_dataclass(half, ["a", "c"], ["b"])
+    with pytest.raises(ValueError, match="b of Half cannot be both data and settings"):
+        tu.register_dataclass(half, ["a", "b"], ["b"])
 
 
 def test_partial_goes_through_compiled_functions() -> None:

@@ -194,3 +194,10 @@ def test_names_are_text() -> None:
         checkpoint_name(X, 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="save_only_these_names: names are text"):
         NAMES.save_only_these_names(["first"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [2, -3])
+def test_a_static_argument_that_a_call_lacks_is_an_error(number: int) -> None:
+    function = lx.checkpoint(lambda x, n: x**n, static_argnums=number)
+    with pytest.raises(ValueError, match=r"static_argnums \[-?\d\] of a call with 2 arguments"):
+        function(2.0, 3)
