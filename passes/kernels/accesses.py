@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.ops.indexing import SCATTERS
-from lavax.passes.kernels.index import Index, flatten
+from lavax.passes.kernels.index import ZERO, Index, flatten
 from lavax.passes.kernels.kernel import Kernel, once_a_kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
@@ -59,9 +59,8 @@ def operand_coordinates(reduction: Node, at: Coordinates, kernel: Kernel) -> Coo
     outside = iter(at)
     operand = reduction.operands[0]
     proper = iter([index for index in kernel.domain.reduced_variables if not index.is_constant])
-    zero = Index((), 0)
     return tuple(
-        (zero if operand.shape[axis] == 1 else next(proper)) if axis in axes else next(outside)
+        (ZERO if operand.shape[axis] == 1 else next(proper)) if axis in axes else next(outside)
         for axis in range(len(operand.shape))
     )
 

@@ -8,7 +8,7 @@ put together again (a reshape and its inverse, say) comes out as it went in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
 from math import gcd
@@ -86,7 +86,7 @@ class Index:
     def is_constant(self) -> bool:
         return not self.terms
 
-    @property
+    @kept
     def reads_array(self) -> bool:
         """Whether a number that is read from an array is a part of it, at whatever depth."""
         return _LOOKUP in self.key
@@ -208,15 +208,49 @@ class Lookup(Atom):
         return frozenset().union(*(index.ranges for index in self.coordinates))
 
 
+# Results by the numbers of indices: kernels ask for few, over and over. A table that is full is emptied.
+_MOST_ENTRIES = 1 << 14
+_QUOTIENTS: dict[tuple[int, int], Index] = {}
+_REMAINDERS: dict[tuple[int, int], Index] = {}
+_SUBSTITUTED: dict[tuple[int | None, ...], Index] = {}
+_FLATTENED: dict[tuple[Hashable, ...], Index] = {}
+_UNFLATTENED: dict[tuple[int, tuple[int, ...]], tuple[Index, ...]] = {}
+_INDICES: dict[tuple[tuple[tuple[Atom, int], ...], int], Index] = {}
+_NUMBERS: dict[tuple[str, frozenset[Range]], int] = {}
+_new_numbers = count()  # none comes again, so that an index may keep its number when the table is emptied
+
+
+def _number_of(key: str, ranges: frozenset[Range]) -> int:
+    found = _NUMBERS.get((key, ranges))
+    return _entered(_NUMBERS, (key, ranges), next(_new_numbers)) if found is None else found
+
+
+def _entered(table: dict[_Asked, _Found], asked: _Asked, found: _Found) -> _Found:
+    if len(table) >= _MOST_ENTRIES:
+        table.clear()
+    return table.setdefault(asked, found)
+
+
+def index_of(terms: tuple[tuple[Atom, int], ...], constant: int) -> Index:
+    """The index of terms in order: one object, so that what is found out about it is found out once."""
+    asked = terms, constant
+    found = _INDICES.get(asked)
+    if found is None:
+        found = Index(terms, constant)
+        if not found.reads_array:  # a table would keep the array's graph
+            return _entered(_INDICES, asked, found)
+    return found
+
+
 def constant(value: int) -> Index:
-    return Index((), value)
+    return index_of((), value)
 
 
 ZERO = constant(0)
 
 
 def of_atom(atom: Atom) -> Index:
-    return constant(atom.low) if atom.low == atom.high else Index(((atom, 1),), 0)
+    return constant(atom.low) if atom.low == atom.high else index_of(((atom, 1),), 0)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -245,14 +279,14 @@ def linear(parts: Iterable[tuple[Index, int]], offset: int = 0) -> Index:
     ordered = sorted(atoms)
     if len(ordered) > 1 and _LOOKUP in "".join(ordered):
         ordered = sorted(atoms, key=lambda key: order_of_atom(atoms[key]))
-    return Index(tuple((atoms[key], coefficients[key]) for key in ordered if coefficients[key]), total)
+    return index_of(tuple((atoms[key], coefficients[key]) for key in ordered if coefficients[key]), total)
 
 
 def _scaled(index: Index, factor: int, total: int) -> Index:
     """factor · index with another constant."""
     if factor == 1:
-        return index if total == index.constant else Index(index.terms, total)
-    return Index(tuple((atom, factor * coefficient) for atom, coefficient in index.terms), total)
+        return index if total == index.constant else index_of(index.terms, total)
+    return index_of(tuple((atom, factor * coefficient) for atom, coefficient in index.terms), total)
 
 
 def _join_quotients_and_remainders(atoms: dict[str, Atom], coefficients: dict[str, int]) -> int:
@@ -313,15 +347,15 @@ def order_of_atom(atom: Atom) -> str:
 
 
 def add(index: Index, offset: int) -> Index:
-    return Index(index.terms, index.constant + offset) if offset else index
+    return index_of(index.terms, index.constant + offset) if offset else index
 
 
 def _split(index: Index, divisor: int) -> tuple[Index, Index]:
     """index = divisor · first + second, with as much as possible in the first and the second not negative."""
     whole = [(atom, c // divisor) for atom, c in index.terms if c % divisor == 0]
     rest = [(atom, c) for atom, c in index.terms if c % divisor]
-    first = Index(tuple(whole), index.constant // divisor)
-    second = Index(tuple(rest), index.constant % divisor)
+    first = index_of(tuple(whole), index.constant // divisor)
+    second = index_of(tuple(rest), index.constant % divisor)
     if second.low < 0:  # take back as many divisors as make it whole
         borrowed = -(second.low // divisor)
         first, second = add(first, -borrowed), add(second, borrowed * divisor)
@@ -333,10 +367,10 @@ def _coarser(index: Index, divisor: int) -> tuple[int, Index, Index] | None:
     for step in sorted({gcd(divisor, c) for _, c in index.terms}, reverse=True):
         if step == 1:
             break
-        fine = Index(tuple((a, c) for a, c in index.terms if c % step), index.constant % step)
+        fine = index_of(tuple((a, c) for a, c in index.terms if c % step), index.constant % step)
         if fine.low >= 0 and fine.high < step:
             coarse = tuple((a, c // step) for a, c in index.terms if c % step == 0)
-            return step, Index(coarse, index.constant // step), fine
+            return step, index_of(coarse, index.constant // step), fine
     return None
 
 
@@ -344,30 +378,10 @@ def _as_one_quotient(index: Index) -> Quotient | None:
     """x / n + y as (x + n · y) / n: what divides a quotient again then has one form. None: not of that form."""
     for atom, coefficient in index.terms:
         if coefficient == 1 and isinstance(atom, Quotient):
-            others = Index(tuple(term for term in index.terms if term[0] is not atom), index.constant)
+            others = index_of(tuple(term for term in index.terms if term[0] is not atom), index.constant)
             dividend = linear([(atom.dividend, 1), (others, atom.divisor)])
             return Quotient(index.low, index.high, dividend, atom.divisor) if dividend.high < _INT_LIMIT else None
     return None
-
-
-# Results by the numbers of indices: kernels ask for few, over and over. A table that is full is emptied.
-_MOST_ENTRIES = 1 << 14
-_QUOTIENTS: dict[tuple[int, int], Index] = {}
-_REMAINDERS: dict[tuple[int, int], Index] = {}
-_SUBSTITUTED: dict[tuple[int | None, ...], Index] = {}
-_NUMBERS: dict[tuple[str, frozenset[Range]], int] = {}
-_new_numbers = count()  # none comes again, so that an index may keep its number when the table is emptied
-
-
-def _number_of(key: str, ranges: frozenset[Range]) -> int:
-    found = _NUMBERS.get((key, ranges))
-    return _entered(_NUMBERS, (key, ranges), next(_new_numbers)) if found is None else found
-
-
-def _entered(table: dict[_Asked, _Found], asked: _Asked, found: _Found) -> _Found:
-    if len(table) >= _MOST_ENTRIES:
-        table.clear()
-    return table.setdefault(asked, found)
 
 
 def quotient(index: Index, divisor: int) -> Index:
@@ -457,11 +471,27 @@ def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def flatten(coordinates: tuple[Index, ...], shape: tuple[int, ...]) -> Index:
     """The row-major position of an element."""
-    return linear(zip(coordinates, strides_of(shape), strict=True))
+    asked = (shape, *[index.number for index in coordinates])
+    found = _FLATTENED.get(asked)
+    if found is None:
+        found = linear(zip(coordinates, strides_of(shape), strict=True))
+        if not found.reads_array:
+            return _entered(_FLATTENED, asked, found)
+    return found
 
 
 def unflatten(position: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
     """The coordinates of the element at a row-major position below the product of `shape`."""
+    asked = position.number, shape
+    found = _UNFLATTENED.get(asked)
+    if found is None:
+        found = _new_coordinates(position, shape)
+        if not position.reads_array:
+            return _entered(_UNFLATTENED, asked, found)
+    return found
+
+
+def _new_coordinates(position: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
     coordinates = []
     for axis, (extent, stride) in enumerate(zip(shape, strides_of(shape), strict=True)):
         outer = quotient(position, stride) if stride else ZERO

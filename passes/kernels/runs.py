@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
-from lavax.passes.kernels.index import Index, add, clamp, linear, substitute, variable
+from lavax.passes.kernels.index import ZERO, Index, add, clamp, linear, substitute, variable
 from lavax.passes.kernels.reads import READS, Coordinates, Read
 
 _MOVES = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
@@ -79,7 +79,7 @@ def _read_along(operand: Node, at: Coordinates, axis: int) -> Read:
 
 def _run(place: Index, count: int) -> Run | None:
     """The run, if its places move by equal steps and depend on nothing else."""
-    first = substitute(place, {_ALONG: Index((), 0)})
+    first = substitute(place, {_ALONG: ZERO})
     if not first.is_constant:
         return None
     if count == 1 or place.is_constant:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
 from lavax.base.often_made import often_made
 from lavax.ir.types import DType
-from lavax.passes.kernels.index import Index, Variable, variable
+from lavax.passes.kernels.index import Index, Variable, index_of, variable
 
 LANE_NAME = "lane"
 LANE = variable(LANE_NAME, VECTOR)
@@ -48,4 +48,5 @@ def is_multiple(index: Index, divisor: int) -> bool:
 
 def quotient_exact(index: Index, divisor: int) -> Index:
     """index / divisor, for a multiple of the divisor."""
-    return Index(tuple((atom, coefficient // divisor) for atom, coefficient in index.terms), index.constant // divisor)
+    terms = tuple((atom, coefficient // divisor) for atom, coefficient in index.terms)
+    return index_of(terms, index.constant // divisor)

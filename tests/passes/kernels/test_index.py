@@ -264,13 +264,33 @@ def test_what_is_put_in_stands_under_its_own_name() -> None:
 def test_tables_that_are_emptied_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [substitute(_halved(extent), {"i": variable("x", extent)}) for extent in range(2, 12)]
     monkeypatch.setattr(index_tables, "_MOST_ENTRIES", 2)
-    for name in ("_SUBSTITUTED", "_QUOTIENTS", "_NUMBERS"):
+    for name in ("_SUBSTITUTED", "_QUOTIENTS", "_INDICES", "_FLATTENED", "_NUMBERS"):
         monkeypatch.setattr(index_tables, name, {})
     for _ in range(2):
         again = [substitute(_halved(extent), {"i": variable("x", extent)}) for extent in range(2, 12)]
         assert [(one.key, one.high) for one in again] == [(one.key, one.high) for one in made]
-    tables = (index_tables._SUBSTITUTED, index_tables._QUOTIENTS, index_tables._NUMBERS)
+    emptied = (index_tables._SUBSTITUTED, index_tables._QUOTIENTS, index_tables._INDICES, index_tables._NUMBERS)
+    tables = (*emptied, index_tables._FLATTENED)
     assert all(len(table) <= 2 for table in tables)
+
+
+def test_indices_of_the_same_terms_are_one() -> None:
+    i, j = variable("i", 9), variable("j", 7)
+    assert linear([(i, 3), (j, 2)], 4) is add(linear([(j, 2), (i, 3)]), 4)
+    assert constant(12345) is add(constant(12340), 5)
+    assert linear([(i, 3)]) is not linear([(variable("i", 10), 3)])  # equal, but its bounds differ
+
+
+def test_positions_are_kept_by_bounds_too() -> None:
+    """The coordinates of the same text over other extents, and those in another shape, are other questions."""
+    for extent, text in ((4, "i"), (400, "(i)%5"), (4, "i")):
+        i = variable("i", extent)
+        assert unflatten(i, (100, 5))[1].key == text
+        position = flatten((i, variable("j", 5)), (extent, 5))
+        assert (position.key, position.high) == ("5*i+j", 5 * extent - 1)
+        assert flatten((i, variable("j", 5)), (extent, 7)).key == "7*i+j"
+        assert unflatten(i, (80, 5))[1].key == text
+        assert unflatten(i, (200, 2))[1].key == "(i)%2"
 
 
 def test_no_table_keeps_an_array() -> None:
@@ -282,8 +302,17 @@ def test_no_table_keeps_an_array() -> None:
         lambda: remainder(around, 2),
         lambda: substitute(around, {"i": variable("x", 9)}),
         lambda: substitute(_halved(9), {"i": read}),
+        lambda: flatten((variable("i", 9), read), (9, 7)),
+        lambda: unflatten(around, (9, 7))[1],
     ]
     for ask in asked:
         assert ask().reads_array
-    tables = (index_tables._SUBSTITUTED, index_tables._QUOTIENTS, index_tables._REMAINDERS)
+    tables = (
+        index_tables._SUBSTITUTED,
+        index_tables._QUOTIENTS,
+        index_tables._REMAINDERS,
+        index_tables._INDICES,
+        index_tables._FLATTENED,
+    )
     assert not any(found.reads_array for table in tables for found in table.values())
+    assert not any(place.reads_array for found in index_tables._UNFLATTENED.values() for place in found)
