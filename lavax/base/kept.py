@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 _Kept = TypeVar("_Kept")
+# Of frozen instances, too. To ask for an instance's `__dict__` makes one, from which attributes are read more slowly.
+_assign = object.__setattr__
 
 
 class kept(Generic[_Kept]):  # noqa: N801  # used as a decorator
@@ -16,5 +18,6 @@ class kept(Generic[_Kept]):  # noqa: N801  # used as a decorator
         self._name = compute.__name__
 
     def __get__(self, instance: Any, owner: type) -> _Kept:
-        value = instance.__dict__[self._name] = self._compute(instance)
+        value = self._compute(instance)
+        _assign(instance, self._name, value)
         return value
