@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.base.kept import kept
 from lavax.base.often_made import often_made
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.brain_floats import (
@@ -80,6 +81,11 @@ class DType:
     def bits(self) -> int:
         """The width of a number; 1 for a truth value."""
         return 1 if self.kind == "bool" else 8 * self.storage.itemsize
+
+    @kept
+    def bytes_stored(self) -> int:
+        """The bytes of an element in a device buffer."""
+        return int(self.storage.itemsize)
 
     @property
     def lowest(self) -> Any:
@@ -208,7 +214,7 @@ class TensorType:
     @property
     def nbytes(self) -> int:
         """The number of bytes of a device buffer of this type."""
-        return self.size * self.dtype.storage.itemsize
+        return self.size * self.dtype.bytes_stored
 
     def with_shape(self, shape: tuple[int, ...]) -> TensorType:
         return TensorType(shape, self.dtype)

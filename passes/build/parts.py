@@ -90,7 +90,8 @@ def _product_of(term: Node) -> Node | None:
 
 def rows_ahead(node: Node, users: Users) -> Rows | None:
     """The rows of the first reduction that is computed, element by element, from a node and goes over its last axes."""
-    ahead, seen = list(users.get(node, ())), set[Node]()
+    ahead = list(users.get(node, ()))
+    seen: set[Node] = set()
     while ahead and len(seen) < _ADDED_PARTS.nodes:
         reader = ahead.pop(0)
         if reader in seen:

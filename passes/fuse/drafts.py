@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from math import inf
 
 from lavax.base.quick_dataclasses import dataclass
@@ -48,6 +48,9 @@ class MapCandidates:
 
 _WHOLE_ROWS = WholeRows()
 _MAP_CANDIDATES = MapCandidates()
+# Made once: `frozenset[Node]()` takes ten times as long as the rest of some of these functions.
+NO_ARRAYS: frozenset[Node] = frozenset()
+_NO_BASES: tuple[Node, ...] = ()
 _MAP_NODES = KERNEL_LIMITS.values * KERNEL_LIMITS.nodes
 
 
@@ -75,7 +78,7 @@ class Drafts:
         return self.bases.get(node, ())
 
     def all_bases_of(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
-        draft_of, found = self.draft_of, tuple[Node, ...]()
+        draft_of, found = self.draft_of, _NO_BASES
         for node in nodes:
             draft = draft_of.get(node)
             if draft is None:
@@ -113,7 +116,7 @@ class Drafts:
     def arrays_of(self, nodes: Iterable[Node], excluding: KernelDraft | None = None) -> frozenset[Node]:
         """The arrays read to compute the nodes, except those that `excluding` computes itself."""
         draft_of = self.draft_of
-        arrays = frozenset[Node]()
+        arrays = NO_ARRAYS
         for node in nodes:
             owner = draft_of.get(node)
             own: Collection[Node] = (node,)
@@ -156,8 +159,8 @@ class Drafts:
             node = stack.pop()
             if node in computed or node in arrays:
                 continue
-            written = node.op == INPUT or node is without
-            if written or (node in draft_of and self.is_written_before(node, draft)):
+            written, owner = node.op == INPUT or node is without, draft_of.get(node)
+            if written or (owner is not None and owner is not draft and self.is_written_before(node, draft)):
                 arrays[node] = None
             else:
                 computed[node] = None
@@ -276,7 +279,9 @@ class Drafts:
         maps read that have nothing else in common."""
         return [array for array in arrays if array.type.size > 1 or node.type.size == 1]
 
-    def last_draft(self, bases: Iterable[Node]) -> KernelDraft:
+    def last_draft(self, bases: Sequence[Node]) -> KernelDraft:
+        if len(bases) == 1:
+            return self.draft_of[bases[0]]
         drafts = {self.draft_of[base] for base in bases}
         return max(drafts, key=lambda draft: draft.order) if len(drafts) > 1 else drafts.pop()
 

@@ -75,7 +75,9 @@ def _computed(fusion: Fusion, draft: KernelDraft, results: Iterable[Node]) -> tu
             for operand in node.operands:
                 if operand in done or operand in arrays:
                     continue
-                if operand.op == INPUT or (operand in draft_of and fusion.is_written_before(operand, draft)):
+                owner = draft_of.get(operand)
+                is_made_elsewhere = owner is not None and owner is not draft
+                if operand.op == INPUT or (is_made_elsewhere and fusion.is_written_before(operand, draft)):
                     arrays.add(operand)
                     continue
                 path.append(operand)

@@ -8,7 +8,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.fuse.costs import COST_OF_OPERATION, KERNEL_LIMITS, code_of, cost_of
-from lavax.passes.fuse.drafts import Drafts
+from lavax.passes.fuse.drafts import NO_ARRAYS, Drafts
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, evaluations_of, upper_bound
 from lavax.passes.fuse.kernel_draft import FIRST, KernelDraft, Order
@@ -102,7 +102,7 @@ class Fusion(Drafts):
         cheap bound is high."""
         floating, arrays, last = self._made_of(node)
         weight = upper_bound(node, floating)
-        is_long = KERNEL_LIMITS.are_passed(weight.values, weight.cost)
+        is_long = weight.values > KERNEL_LIMITS.few and KERNEL_LIMITS.are_passed(weight.values, weight.cost)
         if is_long or weight.repeated > REPETITION.cost:
             weight = evaluations_of(node, self.draft_of.__contains__, KERNEL_LIMITS.nodes)
         self.weight[node] = weight
@@ -114,7 +114,7 @@ class Fusion(Drafts):
         and the last kernel that must run before them (as `last_needed`)."""
         draft_of, bases_of, weight_of, last = self.draft_of, self.bases, self.weight, FIRST
         floating: list[Evaluations] = []
-        arrays = frozenset[Node]()
+        arrays = NO_ARRAYS
         for operand in node.operands:
             draft = draft_of.get(operand)
             own: Collection[Node] = (operand,)
@@ -139,7 +139,8 @@ class Fusion(Drafts):
 
     def _takes_much(self, node: Node) -> bool:
         weight = self.weight[node]
-        if KERNEL_LIMITS.are_passed(weight.values, weight.cost):
+        is_long = weight.values > KERNEL_LIMITS.few and KERNEL_LIMITS.are_passed(weight.values, weight.cost)
+        if is_long:
             soon_compiled = sum((cost_of(value) - code_of(value)) * times for value, times in weight.times.items())
             if KERNEL_LIMITS.are_passed(weight.values, weight.cost - soon_compiled):
                 return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import lru_cache
 
 from lavax.base.kept import kept
 from lavax.base.quick_dataclasses import dataclass
@@ -54,15 +55,27 @@ def variables_of(extents: tuple[int, ...], prefix: str = "o") -> tuple[Index, ..
 
 def flat_draft(kind: Kind, order: Order, shape: tuple[int, ...]) -> KernelDraft:
     """A kernel over all elements of a shape: a map, or the result of a contraction or routine."""
-    variables = variables_of(shape)
-    return KernelDraft(kind, order, Domain(shape, (), variables, ()), variables)
+    domain = _flat_domain(shape)
+    return KernelDraft(kind, order, domain, domain.outer_variables)
+
+
+@lru_cache(maxsize=1 << 10)
+def _flat_domain(shape: tuple[int, ...]) -> Domain:
+    """One for all kernels over a shape, such as those of a network's layers."""
+    return Domain(shape, (), variables_of(shape), ())
 
 
 def row_draft(order: Order, shape: tuple[int, ...], axes: tuple[int, ...]) -> KernelDraft:
     """A kernel that reduces `axes` of a shape."""
+    return KernelDraft("row", order, *_row_domain(shape, axes))
+
+
+@lru_cache(maxsize=1 << 10)
+def _row_domain(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Domain, Coordinates]:
+    """The domain, and the coordinates of the reduced operand."""
     outer = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
     reduced = tuple(shape[axis] for axis in axes)
     outer_variables, reduced_variables = variables_of(outer), variables_of(reduced, "r")
     outside, inside = iter(outer_variables), iter(reduced_variables)
     full = tuple(next(inside) if axis in axes else next(outside) for axis in range(len(shape)))
-    return KernelDraft("row", order, Domain(outer, reduced, outer_variables, reduced_variables), full)
+    return Domain(outer, reduced, outer_variables, reduced_variables), full

@@ -44,7 +44,7 @@ class Within:
 
 
 def _elementwise(node: Node, at: Coordinates) -> tuple[Read, ...]:
-    return tuple((operand, at) for operand in node.operands)
+    return tuple([(operand, at) for operand in node.operands])
 
 
 def _nothing(node: Node, at: Coordinates) -> tuple[Read, ...]:

@@ -12,6 +12,7 @@ from lavax.ir.types import TupleType
 from lavax.passes.schedule.results_once import with_results_once
 
 _Any = TypeVar("_Any")
+_LOOPS = frozenset(("scan", "while"))
 
 
 def read_carries(node: Node, results: Iterable[int]) -> list[int]:
@@ -45,6 +46,8 @@ class _Read:
 
 def without_unread(graph: Graph) -> Graph:
     """The graph whose loops carry and stack only what is read, without what was computed for the rest."""
+    if _LOOPS.isdisjoint([node.op for node in graph.nodes]):
+        return graph
     reads = _reads(graph)
     if all(_has_same_size(loop, read.node) for loop, read in reads.items()):
         return graph
@@ -78,7 +81,7 @@ def _reads(graph: Graph) -> dict[Node, _Read]:
     for node in reversed(graph.nodes):
         if node not in needed:
             continue
-        if node.op in ("scan", "while"):
+        if node.op in _LOOPS:
             reads[node] = read = _read(node, items.get(node, ()))
             needed.update(node.operands[position] for position in read.operands)
             continue

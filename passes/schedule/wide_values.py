@@ -74,7 +74,7 @@ def _candidates(
             is_wide = node.dtype.is_float and node.dtype.bits == _WIDE_VALUES.bits
             if node in written and is_wide and node.type.size >= _WIDE_VALUES.elements:
                 of = readers.get(node)
-                if of and all(reader.kernel.kind in _READERS for reader in of):
+                if of and all(reader.kind in _READERS for reader in of):
                     yield node
 
 

@@ -23,6 +23,17 @@ def test_kernels_of_equal_layers_are_one_object() -> None:
     assert len(set(kernels_of(network, f32(8, 16), *[f32(16, 16)] * 5))) == 1
 
 
+def test_kernels_over_equal_shapes_have_one_domain() -> None:
+    def network(x: Any, w: Any, v: Any) -> Any:
+        return lnp.exp((x @ w) / lnp.sum(x @ w, axis=1, keepdims=True)) @ v, lnp.max((x + 1) @ v, axis=1) + 1
+
+    by_extents: dict[Any, set[int]] = {}
+    for kernel in kernels_of(network, f32(8, 16), f32(16, 16), f32(16, 16)):
+        by_extents.setdefault((kernel.domain.outer, kernel.domain.reduced), set()).add(id(kernel.domain))
+    assert len(by_extents) > 1
+    assert all(len(domains) == 1 for domains in by_extents.values())
+
+
 def test_kernels_that_differ_in_anything_are_several() -> None:
     def network(x: Any, *weights: Any) -> Any:
         for weight, number in zip(weights, (0.5, 2.0, 0.0, -0.0), strict=True):

@@ -90,6 +90,20 @@ def test_gradients_of_batch_norms_keep_no_deviations(monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(got, want)
 
 
+def test_no_kernel_is_made_of_what_is_fused_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counted(pieces: Any, *known: Any) -> Any:
+        found = wide_values.wide_values(pieces, *known)
+        asked.append((len(pieces), sum("kernel" in vars(piece) for piece in pieces)))
+        return found
+
+    monkeypatch.setattr(rematerialization, "wide_values", counted)
+    program_of(lx.value_and_grad(loss, argnums=(0, 1, 2)), *arrays_of(3))
+    ((pieces, kernels),) = asked
+    assert (pieces > 3, kernels) == (True, 0)
+
+
 def test_costly_values_are_written() -> None:
     """More operations than the bytes are worth."""
 
