@@ -85,6 +85,7 @@ class Asked:
 
 Instance = tuple[Node, Place]
 _KEY = attrgetter("key")
+_LANES = frozenset((LANE_NAME,))
 
 
 @dataclass
@@ -160,10 +161,11 @@ class Body:
         """The outermost block in which the loop variables and the numbers of `lookups` are known, from the pinned one
         or that of number `first` inwards. A number may be written further inwards than its variables need: as a
         component of a vector."""
-        deepest = max((self._depth_of(lookup) for lookup in lookups), default=0)
-        missing, first = variables - {LANE_NAME}, max(first, deepest, self.pinned)
+        first = max(first, self.pinned, *map(self._depth_of, lookups))
+        missing = variables - _LANES
         for number, scope in enumerate(self.scopes):
-            missing = missing - scope.variables
+            if missing:
+                missing = missing - scope.variables
             if not missing and number >= first:
                 return scope
         raise KeyError(f"no loop brings {', '.join(sorted(missing))}")
@@ -308,8 +310,10 @@ class Body:
         if len(self.scopes) == 1:
             return 0
         read = [(node, self._place(at)) for node, at in reads]
-        known = (number for number, scope in enumerate(self.scopes) if not scope.values.keys().isdisjoint(read))
-        return max(known, default=0)
+        for number in range(len(self.scopes) - 1, 0, -1):
+            if not self.scopes[number].values.keys().isdisjoint(read):
+                return number
+        return 0
 
     def _write(self, node: Node, place: Place, value: GlslValue, first: int = 0) -> None:
         self.uses.doubles |= node.dtype.name == "f64"
