@@ -46,6 +46,7 @@ class Launch:
     order: tuple[int, ...] | None = None  # the numbers of the kernel's arrays whose slots it gets; None: all of them
     text: ShaderText | None = field(default=None, compare=False)  # of a shader that may be a part of another
     has_rest: bool = True  # whether some of its numbers may be in an array
+    iterations: int = 0  # of loops that one of its workgroups makes at most, if it is known
     invocations: int = 0  # of a routine whose numbers may be worked on some at a time
     in_table: bool = False  # whether it gets its numbers from a table, as others do that share its shader
     copies: Copies | None = None  # what may take its place, with numbers of the kernel's arrays as slots

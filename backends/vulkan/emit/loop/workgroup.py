@@ -158,7 +158,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
             is_copy=_is_copy(kernel),
             increment=_increment_of(kernel),
             barrier=step.in_turn if number else step.barrier,
-            iterations=prod(launch.groups) * (1 + ITERATIONS[kernel.kind](kernel)),
+            iterations=prod(launch.groups) * (1 + (launch.iterations or ITERATIONS[kernel.kind](kernel))),
             work=work,
             positions=positions,
         )

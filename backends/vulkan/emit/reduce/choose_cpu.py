@@ -13,8 +13,14 @@ from dataclasses import replace
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationRows
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourRows
 from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
-from lavax.backends.vulkan.emit.reduce.row_reads import is_only_read, is_read_once, unit_strides
+from lavax.backends.vulkan.emit.reduce.row_reads import (
+    elements_of_step,
+    is_only_read,
+    is_read_once,
+    unit_strides,
+)
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
+from lavax.backends.vulkan.emit.reduce.tiles import TiledRows
 from lavax.backends.vulkan.emit.reduce.unroll import ways_to_walk
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
@@ -76,8 +82,19 @@ class ManyShortRows:
     statements: int = 160  # of a row's steps, written out
 
 
+@dataclass(frozen=True)
+class RowTiles:
+    """Tiles of rows that are made of pairs. docs/performance/lavapipe_operations.md, "Pairs"."""
+
+    lines: tuple[int, ...] = (4, 8, 6, 5, 3, 2)
+    reads: float = 0.75  # the most elements that are read, over those of as many rows by themselves
+    statements: int = 384  # of the graph, times the lines
+    invocations: int = 64  # that must be left
+
+
 ROWS_TOGETHER = (8, 4, 2)  # of a row group in a workgroup's loop
 SHARING_ON_CPU, FOUR_ROWS, STRIPS, SHORT_ROWS = SharingOnCpu(), FourRows(), RowStrips(), ManyShortRows()
+TILES = RowTiles()
 WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
 
 
@@ -85,6 +102,9 @@ def choose_on_cpu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> RowSc
     schedule = _in_loops(kernel, profile)
     if lifted:
         return schedule
+    tiled = _in_tiles(kernel, profile)
+    if tiled is not None:
+        return tiled
     is_wide = schedule.row_width == VECTOR or is_read_once(kernel)
     ways = (_written_out, _in_strips, _in_turns) if is_wide else (_in_turns, _written_out)
     return _side_by_side(kernel, next(filter(None, (way(kernel, schedule) for way in ways)), schedule))
@@ -137,6 +157,25 @@ def _invocations(kernel: Kernel, profile: DeviceProfile, along_row: int, along_r
     element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
     local = local_invocations(profile)
     return InvocationRows(row_width=row_width, element_width=element_width, local=local, chunked=True)
+
+
+def _in_tiles(kernel: Kernel, profile: DeviceProfile) -> TiledRows | None:
+    """Rows of pairs in tiles: what an element reads for one of both is the same for a line of the tile."""
+    rows, length = kernel.domain.rows, kernel.domain.length
+    extents = [extent for extent in kernel.domain.outer if extent > 1]
+    if len(extents) < 2 or not is_only_read(kernel) or length * max(phases_of(kernel).values()) > MAX_LOOP_ITERATIONS:
+        return None
+    above, columns = extents[-2:]
+    width = VECTOR if columns % VECTOR == 0 else 1
+    alone = InvocationRows(row_width=width, local=local_invocations(profile), chunked=True)
+    least = TILES.reads * elements_of_step(kernel, [alone.row_index(rows, "i")])
+    for lines in TILES.lines:
+        suits = above % lines == 0 and lines * len(kernel.graph.nodes) <= TILES.statements
+        if suits and rows // (lines * width) >= TILES.invocations:
+            tiled = TiledRows(row_width=width, local=alone.local, chunked=True, lines=lines, columns=columns)
+            if elements_of_step(kernel, tiled.tile(rows, "i")) <= least * lines:
+                return tiled
+    return None
 
 
 def _side_by_side(kernel: Kernel, schedule: RowSchedule) -> RowSchedule:

@@ -41,5 +41,9 @@ class InvocationGroup(RowGroup[InvocationRows]):
     def reads_early(self) -> bool:
         return True
 
+    @property
+    def turns(self) -> int:
+        return self.schedule.turns
+
     def workgroups(self, rows: int) -> int:
         return -(-rows // (self.schedule.local * self.schedule.strips * self.schedule.turns))

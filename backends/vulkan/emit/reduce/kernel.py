@@ -23,6 +23,7 @@ from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_reads import is_only_read
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
+from lavax.backends.vulkan.emit.reduce.tiles import TiledRows, TileGroup
 from lavax.backends.vulkan.emit.reduce.walk import RowWalk
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.lanes import GlslValue, widened
@@ -40,6 +41,7 @@ ROW_GROUPS: dict[type[RowSchedule], type[RowGroup[Any]]] = {
     InvocationRows: InvocationGroup,
     NeighbourRows: NeighbourGroup,
     InterleavedRows: InterleavedGroup,
+    TiledRows: TileGroup,
 }
 
 
@@ -70,8 +72,8 @@ class RowEmitter:
     def emit(self) -> Launch:
         rows = self.kernel.domain.rows // self.schedule.row_width
         with self.group.opened(rows) as names:
-            of_rows = [self.schedule.row_index(self.kernel.domain.rows, name) for name in names]
-            self.rows = [at_row(row, self.kernel) for row in of_rows]
+            places = self.group.places(self.kernel.domain.rows, names)
+            self.rows = [at_row(row, self.kernel) for row in places]
             self.walk = RowWalk(self.body, self.kernel, self.schedule, self.rows)
             self._reduce_in_phases()
             self._write_rows()
@@ -82,7 +84,11 @@ class RowEmitter:
         lines, subgroup, body = self.body.scopes[0].lines, self.group.subgroup, self.body
         local, shuffles = (self.schedule.local, 1), subgroup is not None
         text = ShaderText(body.uses, lines, local, self.group.declarations, subgroup, shuffles=shuffles)
-        return Launch(assemble(text), tuple(body.parameters.words), grid(self.group.workgroups(rows)), text=text)
+        groups, words = grid(self.group.workgroups(rows)), tuple(body.parameters.words)
+        shader = assemble(text)
+        functions = shader.source.partition("void main")[0]
+        iterations = 0 if _has_loops(functions) else self.group.turns * self.walk.iterations
+        return Launch(shader, words, groups, text=text, iterations=iterations)
 
     def _if(self, condition: str) -> AbstractContextManager[None]:
         return self.body.block(f"if ({condition})") if condition else nullcontext()
@@ -220,6 +226,10 @@ class RowEmitter:
         with self._if(condition):
             for output, result in results.items():
                 self.body.store(output, coordinates[output], result, self.outputs[output])
+
+
+def _has_loops(functions: str) -> bool:
+    return "for (" in functions or "while (" in functions
 
 
 def _all_of(*conditions: str) -> str:

@@ -17,6 +17,7 @@ from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats, 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
+from lavax.passes.kernels.index import Index
 
 ScheduleT = TypeVar("ScheduleT", bound=RowSchedule)
 
@@ -55,6 +56,10 @@ class RowGroup(ABC, Generic[ScheduleT]):
         Members of a group of several also learn which one they are: `lane_of_row`.
         """
 
+    def places(self, rows: int, names: Sequence[str]) -> list[Index]:
+        """The rows that an invocation works on, one after the other or at once; `names` are what `opened` gave."""
+        return [self.schedule.row_index(rows, name) for name in names]
+
     @abstractmethod
     def join(self, partial: Sequence[tuple[Node, str]]) -> None:
         """Joins each reduction's partial results into one, which all members then hold."""
@@ -68,6 +73,11 @@ class RowGroup(ABC, Generic[ScheduleT]):
     def has_barriers(self) -> bool:
         """Whether members wait for each other at barriers between walks."""
         return False
+
+    @property
+    def turns(self) -> int:
+        """How many rows, or vectors of them, an invocation has one after the other."""
+        return 1
 
     @property
     def subgroup(self) -> int | None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
 from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
 from lavax.backends.vulkan.glsl.expressions import VECTOR
-from lavax.backends.vulkan.glsl.lanes import LANE
+from lavax.backends.vulkan.glsl.lanes import LANE, LANE_NAME
 from lavax.backends.vulkan.glsl.launch import at_element, at_row, placed
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import Index, grows_by_one, linear, variable
+from lavax.passes.kernels.index import Index, constant, grows_by_one, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -73,6 +73,19 @@ def unit_strides(kernel: Kernel) -> tuple[int, int]:
     reads = [(min(node.type.size, most), index) for node, found in _accesses(kernel).items() for index in found]
     along_row, along_rows = (sum(n for n, index in reads if grows_by_one(index, name)) for name in ("k", "row"))
     return along_row, along_rows
+
+
+def elements_of_step(kernel: Kernel, rows: Sequence[Index]) -> int:
+    """How many elements an invocation with these rows reads for an element of each."""
+    element = at_element(variable("k", kernel.domain.length), kernel)
+    found: set[tuple[Node, str]] = set()
+    for row in rows:
+        values = at_row(row, kernel) | element
+        roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
+        lanes = [{LANE_NAME: constant(lane)} for lane in range(VECTOR if LANE.variables <= row.variables else 1)]
+        for node, positions in accesses(kernel, roots).items():
+            found |= {(node, substitute(position, lane).key) for position in positions for lane in lanes}
+    return len(found)
 
 
 def _accesses(kernel: Kernel) -> Mapping[Node, Collection[Index]]:

@@ -27,6 +27,7 @@ class RowWalk:
         self.body, self.kernel, self.schedule, self.rows = body, kernel, schedule, rows
         self.runs = schedule.steps(kernel.domain.length) // schedule.run
         self.bound = ""  # the number of runs of steps, in the shader
+        self.iterations = 0  # of the loops written so far
 
     def write(
         self,
@@ -41,6 +42,7 @@ class RowWalk:
         """
         self.bound = self.body.parameters.integer(self.runs)
         first = "lane_of_row" if self.schedule.is_shared else "0"
+        self.iterations += self._iterations(chunk is not None)
         if not self.schedule.loop:
             self._write_out(first, visit)
             after()
@@ -52,6 +54,14 @@ class RowWalk:
             with self.body.block(header), chunk():
                 self.body.line(f"int chunk_end = min(chunk + {length}, {self.bound});")
                 self._loop("chunk", "chunk_end", visit, after)
+
+    def _iterations(self, has_chunks: bool) -> int:
+        """How many iterations an invocation makes, or one if nothing is a loop."""
+        if not self.schedule.loop:
+            return 1
+        members, several = self.schedule.members, self.schedule.unrolled // self.schedule.run
+        chunks = -(-self.runs // (_CHUNK * members)) if has_chunks else 0
+        return -(-self.runs // (members * several)) + 2 * chunks
 
     def _write_out(self, first: str, visit: Visit) -> None:
         for number in range(self.schedule.unrolled // self.schedule.run):

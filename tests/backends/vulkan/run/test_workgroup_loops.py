@@ -30,6 +30,7 @@ X = random.normal(size=6).astype("f")
 H, W = random.normal(size=(3, 5)).astype("f"), random.normal(size=(5, 5), scale=0.3).astype("f")
 ROWS = random.normal(size=(13, 3, 5)).astype("f")
 SQUARE = np.random.default_rng(4).normal(size=(8, 8)).astype("f")
+LARGE = np.random.default_rng(5).normal(size=(200, 200)).astype("f")
 BATCH = random.normal(size=(2, 3, 5)).astype("f")
 
 
@@ -45,6 +46,21 @@ def rnn(h: Any, w: Any, rows: Any, reverse: bool = False) -> Any:
 
 def loss(w: Any, h: Any, rows: Any) -> Any:
     return lnp.sum(rnn(h, w, rows)[1] * rows)
+
+
+def conjugate(a: Any) -> Any:
+    """Steps of conjugate gradients."""
+
+    def step(state: Any) -> Any:
+        x, rest, along, size, turn = state
+        image = a @ along
+        factor = size / (along @ image)
+        rest = rest - factor * image
+        following = rest @ rest
+        return x + factor * along, rest, rest + following / size * along, following, turn + 1
+
+    start = lnp.ones(200)
+    return lx.while_loop(lambda s: (s[3] > 1e-3) & (s[4] < 9), step, (start * 0, start, start, start @ start, 0))[0]
 
 
 def nested(x: Any) -> Any:
@@ -305,6 +321,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: lx.while_loop(lambda c: lnp.sum(c * c) < 1e3, lambda c: nested(c) + c * 2 + 1, x),
         (X,),
     ),
+    "many rows in a loop whose turns nobody knows": (conjugate, (LARGE @ LARGE.T + 200 * np.eye(200, dtype="f"),)),
     "rows updated": (rows_updated, (np.ones((100, 64), "f"),)),
 }
 # Eigenvalues, much data and lanes that each end by themselves are not a workgroup's work.
