@@ -6,7 +6,8 @@ memory. With f elementwise,
 
     pad(f(slice(x), slice(y)))  =  where(inside, f(shifted x, shifted y), padding)
 
-and a shifted array is read at the places of the whole: where it is shifted along other axes only, in vectors.
+and a shifted array is read at the places of the whole: where it is shifted along other axes only, in vectors, or by the
+same positions as other rows of a block (emit/map/row_blocks.py).
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class AlignedPads:
     The page on loops of CPU drivers has their times, "Interiors".
     """
 
-    elements: int = 1 << 12
+    elements: int = 1 << 10
     operations: int = 64
+    row: int = 16  # elements of a row whose length is no multiple of a vector's, at least
 
 
 ALIGNED_PADS = AlignedPads()
@@ -56,7 +58,9 @@ def _computed(node: Node, graph: Graph, target: Target) -> Sequence[Node]:
     if node.op != "pad" or target.vector == 1 or node.type.size < ALIGNED_PADS.elements:
         return ()
     widths = (*node.attrs["low"], *node.attrs["high"])
-    if node.shape[-1] % target.vector or any(node.attrs["interior"]) or min(widths) < 0:
+    if node.shape[-1] % target.vector and node.shape[-1] < ALIGNED_PADS.row:
+        return ()
+    if any(node.attrs["interior"]) or min(widths) < 0:
         return ()
     found: dict[Node, None] = {}
     waiting, slices, wanted = [node.operands[0]], 0, {node}

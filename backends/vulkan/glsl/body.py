@@ -17,7 +17,7 @@ from dataclasses import field
 from operator import attrgetter
 
 from lavax.backends.vulkan.glsl import neighbours
-from lavax.backends.vulkan.glsl.accesses import element_types
+from lavax.backends.vulkan.glsl.accesses import WORD_BYTES, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
 from lavax.backends.vulkan.glsl.given import ConstantTexts
@@ -44,6 +44,7 @@ from lavax.passes.kernels.index import (
     Quotient,
     Remainder,
     Variable,
+    add,
     constant,
     flatten,
     lookups_of,
@@ -497,10 +498,23 @@ class Body:
             wide = self.memory.as_stored(widened(value, VECTOR, node.dtype), VECTOR, node.dtype, is_held)
             self.line(self.memory.stored_four(node.dtype, address, self.index(quotient_exact(base, VECTOR)), wide))
             return
+        if self._is_shifted(node, position, address):
+            base = substitute(position, {LANE_NAME: constant(0)})
+            words, shift = self.words_of(node, value), base.constant % VECTOR
+            number = self.index(quotient_exact(add(base, -shift), VECTOR))
+            self.line(self.memory.stored_behind(address, number, words, shift))
+            return
         name = self.name()
         self.line(f"{type_name(node.dtype, VECTOR)} {name} = {widened(value, VECTOR, node.dtype)};")
         for component, text in zip(COMPONENTS, self._components(position), strict=True):
             self.line(self.memory.stored(node.dtype, address, text, f"{name}.{component}", is_held))
+
+    def _is_shifted(self, node: Node, position: Index, address: str) -> bool:
+        """Whether four words begin a known number of words behind a multiple of four, seen through a descriptor."""
+        if address not in self.memory.write_descriptors or node.dtype.storage.itemsize != WORD_BYTES:
+            return False
+        base = substitute(position, {LANE_NAME: constant(0)})
+        return lane_step(position) == 1 and is_multiple(add(base, -(base.constant % VECTOR)), VECTOR)
 
     def words_of(self, node: Node, value: GlslValue) -> str:
         """The words in which the node's array holds four elements of up to 32 bits."""

@@ -147,6 +147,11 @@ class Memory:
         eights, packed = self.uses.descriptor("eights", number), self.uses.access("eight_words")
         return f"{eights}.data[(w{number} >> 1) + {position}] = {packed}({', '.join(vectors)});"
 
+    def stored_behind(self, address: str, position: str, words: str, shift: int) -> str:
+        """The statement that writes four words so many words behind a multiple of four."""
+        number = self.write_descriptors[address]
+        return f"{self.uses.descriptor(f'shifted{shift}_', number)}.data[w{number} + {position}] = {words};"
+
     def as_read(self, text: str, width: int, dtype: DType) -> str:
         """An element of memory in the type that shaders compute in."""
         if dtype.kind == "bool":

@@ -21,7 +21,7 @@ from lavax.backends.vulkan.glsl.long_bodies import with_fences
 from lavax.backends.vulkan.glsl.own_halves import with_own_halves
 from lavax.backends.vulkan.glsl.short_rounding import with_short_rounding
 from lavax.backends.vulkan.glsl.uses import Uses
-from lavax.backends.vulkan.plan.plan import BASE_WORD, BINDINGS, Shader
+from lavax.backends.vulkan.plan.plan import BASE_WORD, BINDINGS, TEXEL_FORMS, Shader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.shaders_glsl import ShaderFunction, functions_for
@@ -142,8 +142,8 @@ def _elements(uses: Uses) -> set[str]:
 
 def _in_order(descriptors: Iterable[tuple[str, int]], body: str) -> tuple[tuple[str, int], ...]:
     """The descriptors that the body refers to, in its order: hoisting moves statements after their recording."""
-    behind = {"eights": ".", "stores": ".", "pairs": ".", "singles": "."}  # what follows the name: texels are arguments
-    first = {(form, slot): body.find(f"{form}{slot}{behind.get(form, ',')}") for form, slot in descriptors}
+    behind = {form: "," if form in TEXEL_FORMS else "." for form in BINDINGS}  # what follows: texels are arguments
+    first = {(form, slot): body.find(f"{form}{slot}{behind[form]}") for form, slot in descriptors}
     return tuple(sorted((found for found in first if first[found] >= 0), key=first.__getitem__))
 
 

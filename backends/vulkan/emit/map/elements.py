@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lavax.backends.vulkan.emit.map.row_blocks import Block, block_of, compute_block, elements_of_block
+from lavax.backends.vulkan.emit.map.row_blocks import (
+    Block,
+    block_of,
+    compute_block,
+    elements_of_block,
+    ragged_block_of,
+)
 from lavax.backends.vulkan.emit.map.wide_stores import vectors_of_store
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
@@ -29,7 +35,7 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import ZERO, Index, add, linear, substitute, variable
+from lavax.passes.kernels.index import ZERO, Index, add, linear, quotient, remainder, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -59,6 +65,9 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     if strips > 1:
         return _emit_strips(kernel, profile, strips)
     count, is_looping = kernel.domain.rows, profile.kind == "cpu" and not lifted
+    ragged = ragged_block_of(kernel) if is_looping else Block()
+    if ragged.rows > 1:
+        return _emit_ragged(kernel, profile, ragged)
     block = block_of(kernel, vectors_of_store(kernel, profile)) if is_looping else Block()
     has_rest = block.vectors > 1 or (is_looping and count >= VECTOR_LOOP.ragged)
     rest = count % (VECTOR * block.vectors) if has_rest else 0
@@ -79,6 +88,31 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
     groups = grid(-(-vectors // (local * iterations)))
     return Launch(assemble(text), tuple(body.parameters.words), groups, text=text)
+
+
+def _emit_ragged(kernel: Kernel, profile: DeviceProfile, block: Block) -> Launch:
+    """The shader of a map whose rows four does not divide: blocks of whole vectors, then what is left of rows and of
+    their ends, element by element."""
+    body, outputs = open_body(kernel, lifted=False)
+    columns = [extent for extent in kernel.domain.outer if extent > 1][-1]
+    rows, end = kernel.domain.rows // columns, columns % VECTOR
+    blocks, ends = rows // block.rows * (columns // VECTOR), rows // block.rows * block.rows * end
+    behind = rows % block.rows * columns
+    local, iterations = local_invocations(profile), loop_iterations(blocks)
+    groups = -(-blocks // (local * iterations))
+    with open_turns(body, blocks, local, iterations):
+        compute_block(body, kernel, block, elements_of_block(kernel, variable("i", blocks), block), outputs)
+    row, column = quotient(variable("last", ends), end), remainder(variable("last", ends), end)
+    rest = [(ends, linear([(row, columns), (column, 1)], columns - end))]
+    if behind:
+        rest.append((behind, add(variable("last", behind), kernel.domain.rows - behind)))
+    first = f"int({WORKGROUP}) * {local} + int(gl_LocalInvocationID.x)"
+    for count, element in rest:
+        header = f"for (int last = {first}; last < {count}; last += {groups * local})"
+        with body.block(header, frozenset(("last",))):
+            compute(body, kernel, element, outputs)
+    text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
+    return Launch(assemble(text), tuple(body.parameters.words), grid(groups), text=text)
 
 
 def compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, str]) -> None:

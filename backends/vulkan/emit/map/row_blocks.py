@@ -2,21 +2,25 @@
 
 What one of them reads as the row below is the next one's own. Vectors that begin between aligned ones are put together
 of these, and of single elements at their ends.
+
+Where four does not divide the length of rows, it divides that of four rows: it is known how far behind a multiple of
+four each of them begins, and with it where its vectors are stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lavax.backends.vulkan.emit.map.wide_stores import store_together
+from lavax.backends.vulkan.emit.map.wide_stores import is_in_order, store_together
+from lavax.backends.vulkan.glsl.accesses import WORD_BYTES
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
-from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue
+from lavax.backends.vulkan.glsl.lanes import LANE, LANE_NAME, GlslValue
 from lavax.backends.vulkan.glsl.launch import at_row, placed
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import ZERO, Index, add, linear, quotient, remainder, substitute, variable
+from lavax.passes.kernels.index import ZERO, Index, add, constant, linear, quotient, remainder, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -28,6 +32,7 @@ class RowBlocks:
     rows: tuple[int, ...] = (4, 2)
     axis: int = 8  # all rows of an axis that has so many, as parts that are stacked are known then
     reads: float = 0.9  # the most positions that are read, over those of as many invocations of one row
+    saved: int = 24  # elements that a block of rows that four does not divide need not read, at least
     statements: int = 384  # of the graph, times the rows
     invocations: int = 64  # that must be left
 
@@ -54,6 +59,27 @@ def block_of(kernel: Kernel, of_store: int) -> Block:
     blocks = (Block(rows, vectors) for vectors in dict.fromkeys((of_store, 1)) for rows in choices)
     suiting = (block for block in blocks if read and _suits(kernel, extents, block))
     return next((block for block in suiting if _shares_reads(kernel, read, block)), Block(1, of_store))
+
+
+def ragged_block_of(kernel: Kernel) -> Block:
+    """The block of a map whose rows four does not divide: four rows, whose lengths together it does."""
+    extents = [extent for extent in kernel.domain.outer if extent > 1]
+    if len(extents) < 2 or extents[-1] % VECTOR == 0 or any(node.op == "gather" for node in kernel.graph.nodes):
+        return Block()
+    block = Block(VECTOR)
+    is_whole = len(extents) == 2 or extents[-2] % VECTOR == 0
+    is_long = extents[-1] >= 4 * VECTOR and kernel.domain.rows >= VECTOR * VECTOR * ROW_BLOCKS.invocations
+    is_short = VECTOR * len(kernel.graph.nodes) <= ROW_BLOCKS.statements
+    in_words = all(output.dtype.storage.itemsize == WORD_BYTES for output in kernel.graph.outputs)
+    in_order = all(is_in_order(kernel, output) for output in kernel.graph.outputs)
+    if not (is_whole and is_long and is_short and in_words and in_order):
+        return Block()
+    read, number = _read_often(kernel), variable("i", kernel.domain.rows // (VECTOR * VECTOR))
+    lanes = [{LANE_NAME: constant(lane)} for lane in range(VECTOR)]
+    positions = _positions(kernel, read, elements_of_block(kernel, number, block))
+    elements = {(node, substitute(position, lane)) for node, position in positions for lane in lanes}
+    one_by_one = VECTOR * VECTOR * sum(map(len, read.values()))
+    return block if one_by_one - len(elements) >= ROW_BLOCKS.saved else Block()
 
 
 def _suits(kernel: Kernel, extents: Sequence[int], block: Block) -> bool:

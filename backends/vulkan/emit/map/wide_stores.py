@@ -38,7 +38,7 @@ def vectors_of_store(kernel: Kernel, profile: DeviceProfile) -> int:
     numbers = set(range(inputs, inputs + len(outputs)))
     if len(sizes) != 1 or max(sizes) > WORD_BYTES or not numbers <= set(kernel.by_descriptor):
         return 1
-    if not all(_is_in_order(kernel, output) for output in outputs):
+    if not all(is_in_order(kernel, output) for output in outputs):
         return 1
     if kernel.domain.rows < 2 * _FOUR_WORDS * local_invocations(profile):  # bytes: the first workgroup is whole
         return 1
@@ -63,7 +63,7 @@ def _most_behind(vectors: int, profile: DeviceProfile) -> int:
     return local_invocations(profile) - 1 if VECTOR * vectors <= local_invocations(profile) else 0
 
 
-def _is_in_order(kernel: Kernel, output: Node) -> bool:
+def is_in_order(kernel: Kernel, output: Node) -> bool:
     """Whether the map's elements are the result's, in the order in which they lie in memory."""
     element = variable("i", kernel.domain.rows)
     return flatten(placed(kernel.coordinates[output], at_row(element, kernel)), output.shape) == element

@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.map.row_blocks import block_of
+from lavax.backends.vulkan.emit.map.row_blocks import block_of, ragged_block_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import Graph, interpret
 from lavax.passes.kernels.commands import steps_of
@@ -65,6 +65,75 @@ MAPS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
     "stacked rows of few": (lorenz, (3, 100), 1),
     "of one row": (lambda x: x * 2 + 1, (64, 64), 1),
 }
+
+
+def life(x: Any) -> Any:
+    near = sum(lnp.roll(x, (a, b), (-2, -1)) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b)
+    return (near == 3) | ((x == 1) & (near == 2))
+
+
+# The same of maps whose rows four does not divide.
+RAGGED: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
+    "rolled": (rolled, (128, 127), 4),
+    "rows that four does not divide": (rolled, (131, 129), 4),
+    "two elements behind": (padded, (129, 130), 4),
+    "in planes": (padded, (3, 60, 101), 4),
+    "in planes of rows that four does not divide": (padded, (3, 21, 41), 1),
+    "differences of rows": (above, (67, 35), 1),
+    "longer rows": (lambda x: rolled(x)[1:, 1:-1], (131, 129), 4),
+    "truth values": (life, (67, 65), 4),
+    "two results": (lambda x: (rolled(x), lnp.roll(x, 1, 0) - x), (133, 129), 4),
+    "small": (rolled, (33, 49), 4),
+    "short rows": (rolled, (640, 13), 1),
+    "few": (rolled, (21, 21), 1),
+    "of columns": (lambda x: x[:, 1:] + x[:, :-1], (64, 68), 1),
+    "of bytes": (lambda x: rolled(x).astype("int8"), (64, 63), 1),
+    "a row for each": (lambda x: x[1:] + x[:1], (65, 63), 1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("name", RAGGED)
+def test_rows_that_four_does_not_divide(name: str, dtype: str) -> None:
+    function, shape, rows = RAGGED[name]
+    x = RANDOM.integers(0, 3, shape).astype(dtype)
+    graph = simplify(lx.trace(function)(x))
+    kernels = [step.kernel for step in steps_of(schedule(prepare(graph)).steps)]
+    assert rows in {ragged_block_of(kernel).rows for kernel in kernels}
+    for got, want in zip(run(graph, [x]), interpret(graph, x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_vectors_begin_behind_multiples_of_four() -> None:
+    """Of four rows, each of which begins one word earlier than the one above, only the ends are single elements."""
+    graph = simplify(lx.trace(rolled)(lx.ShapeDtype((128, 129), "float32")))
+    source = dispatch_of(graph, CPU_DRIVER).shader.source
+    assert [source.count(f" {form}1.data[") for form in ("stores", "shifted3_", "shifted2_", "shifted1_")] == [1] * 4
+    assert "uint before[3]; uvec4 data[];" in source and source.count("last < 128;") == 1
+
+
+def test_an_array_that_is_given_away_is_read_once() -> None:
+    """Waves, whose result lies where the state before was: no element is computed a second time."""
+    step = lx.compile(lambda u, before: 2 * u - before + rolled(u), donate_argnums=1)
+    u, before = (RANDOM.integers(-9, 10, (131, 129)).astype("f") for _ in range(2))
+    found = step(lnp.asarray(u), lnp.asarray(before))
+    around = np.roll(u, 1, 0) + 2 * np.roll(u, -1, 0) + 3 * np.roll(u, 1, 1) + 4 * np.roll(u, -1, 1) - 5 * u
+    np.testing.assert_array_equal(np.asarray(found), 2 * u - before + around)
+
+
+@pytest.mark.parametrize("shape", [(63, 65), (255, 257)])
+def test_turns_over_rows_that_four_does_not_divide(shape: tuple[int, int]) -> None:
+    """In a workgroup's loop, and as dispatches."""
+
+    def mixed(np: Any, x: Any) -> Any:
+        return (np.roll(x, 1, 0) + np.roll(x, -1, 0) + np.roll(x, 1, 1) + np.roll(x, -1, 1) + x) / 5
+
+    x = RANDOM.normal(size=shape).astype("f")
+    found = lx.compile(lambda x: lx.fori_loop(0, 6, lambda i, x: mixed(lnp, x), x))(x)
+    expected = x.astype("d")
+    for _ in range(6):
+        expected = mixed(np, expected)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=2e-6)
 
 
 def _graph(name: str, dtype: str = "float32") -> Graph:
