@@ -55,6 +55,7 @@ from lavax.errors import (
     LavaxError,
     LinearityError,
     NaNError,
+    NonConcreteBooleanIndexError,
     NonFloatArgumentError,
     NonScalarGradError,
     NumberRangeError,
@@ -77,7 +78,7 @@ from lavax.ir.location import named_scope
 from lavax.parallel_scan import associative_scan
 from lavax.tracer.compiled.compile import compile
 from lavax.tracer.compiled.export import Exported, load_exported
-from lavax.tracer.compiled.jaxpr import make_jaxpr
+from lavax.tracer.compiled.make_jaxpr import make_jaxpr
 from lavax.tracer.control_flow.branches import cond, switch
 from lavax.tracer.control_flow.fori_loop import fori_loop
 from lavax.tracer.control_flow.scan import map, scan
@@ -170,6 +171,7 @@ __all__ = [
     "LavaxError",
     "LinearityError",
     "NaNError",
+    "NonConcreteBooleanIndexError",
     "NonFloatArgumentError",
     "NonScalarGradError",
     "NumberRangeError",

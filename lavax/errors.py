@@ -13,6 +13,7 @@ from lavax.base.errors import (
     LavaxError,
     LinearityError,
     NaNError,
+    NonConcreteBooleanIndexError,
     NonFloatArgumentError,
     NonScalarGradError,
     NumberRangeError,
@@ -36,7 +37,6 @@ ConcretizationTypeError = ConcretizationError
 JAXIndexError = ArrayIndexError
 JAXTypeError = LavaxError
 JaxRuntimeError = DeviceError
-NonConcreteBooleanIndexError = ConcretizationError
 TracerArrayConversionError = ConcretizationError
 TracerBoolConversionError = ConcretizationError
 TracerIntegerConversionError = ConcretizationError

@@ -13,6 +13,10 @@ class ConcretizationError(LavaxError, TypeError):
     """A Python number or NumPy array was required of a traced value whose numbers are not known."""
 
 
+class NonConcreteBooleanIndexError(ConcretizationError, IndexError):
+    """A mask in a key is computed while tracing, so that the shape of the result is not known."""
+
+
 class TracerLeakError(LavaxError, RuntimeError, TypeError):
     """A traced value was used after the trace that made it had ended."""
 

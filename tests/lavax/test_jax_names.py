@@ -31,6 +31,18 @@ def test_make_jaxpr_prints_the_graph() -> None:
         lx.make_jaxpr(lnp.sin, axis_env=[("i", 2)])  # type: ignore[arg-type]
 
 
+def test_a_compiled_function_is_traced_and_lowered_in_steps() -> None:
+    @lx.jit
+    def product(x: Any) -> Any:
+        return {"y": x @ x.T}
+
+    traced = product.trace(lnp.ones((2, 3)))
+    assert isinstance(traced, lx.stages.Traced) and isinstance(traced.lower(), lx.stages.Lowered)
+    assert traced.fun_name.endswith("product") and "dot(x, %0)" in str(traced.jaxpr)
+    assert traced.out_info == {"y": lx.ShapeDtypeStruct((2, 2), "float32")}
+    assert traced.out_tree == lx.tree.structure({"y": 0})
+
+
 def test_shapes() -> None:
     shape = lx.ShapeDtypeStruct((2, 3), lnp.float32, sharding=None)
     assert (shape.ndim, shape.size, shape.update(shape=(4,)).shape) == (2, 6, (4,))

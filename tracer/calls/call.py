@@ -70,6 +70,11 @@ class CallStructure:
     keywords: TreeDef | None  # of the dict of traced keyword arguments, if there are any
     statics: tuple[Static, ...]
 
+    @property
+    def leaf_count(self) -> int:
+        """The number of leaves of the traced arguments."""
+        return self.positional.leaf_count + (0 if self.keywords is None else self.keywords.leaf_count)
+
     def arguments(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of the user's function."""
         count = self.positional.leaf_count

@@ -18,6 +18,7 @@ from lavax.tracer.compiled.nan_check import NaNChecked
 from lavax.tracer.compiled.retrace import log_lowering, log_trace, log_traced
 from lavax.tracer.compiled.shared_programs import programs_of
 from lavax.tracer.compiled.stages import StagedExecutable, executable
+from lavax.tracer.compiled.traced_function import TracedFunction
 from lavax.tracer.compiled.turns import Turns
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
@@ -129,6 +130,10 @@ class CompiledFunction:
             traced = self._traced(call, kinds)
             optimized = remove_stop_gradient(traced.graph)
         return Lowered(self._signature, call, tuple(kinds), traced, optimized, self._donated_leaves(call), self._tune)
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> TracedFunction:
+        """Traces as `lower` does: the result has the graph as `jaxpr`."""
+        return TracedFunction(self.lower(*args, **kwargs))
 
     def _parted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[CallStructure, list[Any]]:
         if self._has_static and active_trace() is not None:
@@ -249,6 +254,10 @@ class BoundMethod:
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """As CompiledFunction.lower, with the instance as first argument."""
         return self.function.lower(self.__self__, *args, **kwargs)
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> TracedFunction:
+        """As CompiledFunction.trace, with the instance as first argument."""
+        return self.function.trace(self.__self__, *args, **kwargs)
 
 
 @overload

@@ -1,17 +1,13 @@
-"""Traced functions as objects that print."""
+"""A traced function as an object that prints."""
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import Node
-from lavax.tracer.compiled.compile import compile
-from lavax.tracer.pytrees.pytree import unflatten
 from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, shape_of
-from lavax.tracer.tracing.tracing import without_effects
+from lavax.tracer.tracing.tracing import Traced, without_effects
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,27 +44,7 @@ class Jaxpr:
     __repr__ = __str__
 
 
-def make_jaxpr(
-    fun: Callable[..., Any],
-    static_argnums: int | Sequence[int] = (),
-    axis_env: None = None,
-    return_shape: bool = False,
-) -> Callable[..., Any]:
-    """A function of the same arguments that returns the graph of `fun` as a Jaxpr, which prints as text.
-
-    `static_argnums` are passed to `fun` as they are; with `return_shape` the result is a pair, of the Jaxpr and
-    what `eval_shape` returns. The text is that of lavax's graphs: JAX's own notation is another one. Raises ValueError
-    for an `axis_env`: use `vmap(axis_name=)`.
-    """
-    if axis_env is not None:
-        raise ValueError("make_jaxpr: there is no axis_env; name an axis by vmap(axis_name=...)")
-    compiled = compile(fun, static_argnums=static_argnums)
-
-    @functools.wraps(fun)
-    def made(*args: Any, **kwargs: Any) -> Any:
-        traced = without_effects(compiled.lower(*args, **kwargs).traced)
-        jaxpr = Jaxpr(traced.graph, traced.captured)
-        outputs = [shape_of(node) for node in traced.graph.outputs]
-        return (jaxpr, unflatten(traced.structure, outputs)) if return_shape else jaxpr
-
-    return made
+def jaxpr_of(traced: Traced) -> Jaxpr:
+    """What was traced, without its prints and other effects."""
+    pure = without_effects(traced)
+    return Jaxpr(pure.graph, pure.captured)

@@ -105,7 +105,8 @@ def value_like(x: Any, type: TensorType, what: str) -> Value:
     """`x` as a value of that type. Raises ShapeError or DtypeError, which begin with `what`, if it is not one."""
     if not is_numeric(x):
         raise user_error(DtypeError, f"{what} must be like it, got a {x.__class__.__name__}")
-    value = lift(x, None if isinstance(x, Value) else type.dtype)
+    is_array = isinstance(x, (Value, np.ndarray, np.generic))
+    value = lift(x, None if is_array else type.dtype)
     if value.type != type:
         mistake = ShapeError if value.shape != type.shape else DtypeError
         raise user_error(mistake, f"{what} must be like it, got {value.type}")

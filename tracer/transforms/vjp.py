@@ -1,21 +1,34 @@
 """Pullbacks: reverse-mode derivatives of functions with any result."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of, make_node, substitute
+from lavax.ir.types import TensorType
 from lavax.passes.differentiate import vjp as differentiate_backwards
 from lavax.passes.simplify import simplify
+from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.compiled.executable import apply_graph
-from lavax.tracer.pytrees.pytree import TreeDef, flatten_up_to
+from lavax.tracer.pytrees.keys import GetAttrKey
+from lavax.tracer.pytrees.pytree import NodeKind, TreeDef, flatten_up_to, register
 from lavax.tracer.tracing.convert import value_like
-from lavax.tracer.transforms.arguments import Arguments
 from lavax.tracer.transforms.residuals import split
 from lavax.tracer.transforms.transformed_call import TransformedCall, finished, floats, transformed_call
 from lavax.tracer.values.value import Value
+
+
+@dataclass(frozen=True, eq=False)
+class PullbackRule:
+    """A pullback without the values that the function computed."""
+
+    graph: Graph  # residuals and cotangents -> cotangents of the float inputs
+    result: TreeDef
+    types: tuple[TensorType, ...]  # of the leaves of the function's result
+    call: CallStructure
+    by: Mapping[int, bool]  # the leaves of the arguments that get cotangents, and whether these are weak
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,26 +36,34 @@ class Pullback:
     """Cotangents of a function's result -> cotangents of its arguments; may be called many times.
 
     Takes a tree of the result's structure (leaves at integers are ignored) and returns a tuple, one tree per argument,
-    with None at leaves that are not float. It keeps the values that the function computed.
+    with None at leaves that are not float. It keeps the values that the function computed, which are its children as a
+    container: so it can be passed to compiled functions, and returned from them.
     """
 
-    graph: Graph  # residuals and cotangents -> cotangents of the float inputs
+    rule: PullbackRule
     residuals: tuple[Value, ...]
-    result: TreeDef
-    outputs: tuple[Node, ...]  # the leaves of the function's result
-    arguments: Arguments
-    by: tuple[int, ...]  # the leaves of the arguments that get cotangents
 
     def __call__(self, cotangents: Any) -> tuple[Any, ...]:
-        parts = flatten_up_to(self.result, cotangents)
-        pairs = zip(parts, self.outputs, strict=True)
-        given = [_cotangent(part, output) for part, output in pairs if output.dtype.is_inexact]
-        weak = [self.arguments.leaves[leaf].weak for leaf in self.by]
-        found = apply_graph(self.graph, [*self.residuals, *given], weak)
-        leaves: list[Any] = [None] * len(self.arguments.leaves)
-        for leaf, value in zip(self.by, found, strict=True):
+        rule = self.rule
+        parts = zip(flatten_up_to(rule.result, cotangents), rule.types, strict=True)
+        given = [_cotangent(part, type) for part, type in parts if type.dtype.is_inexact]
+        found = apply_graph(rule.graph, [*self.residuals, *given], [*rule.by.values()])
+        leaves: list[Any] = [None] * rule.call.leaf_count
+        for leaf, value in zip(rule.by, found, strict=True):
             leaves[leaf] = value
-        return tuple(self.arguments.call.arguments(leaves)[0])
+        return tuple(rule.call.arguments(leaves)[0])
+
+
+register(
+    Pullback,
+    NodeKind(
+        "Pullback",
+        lambda pullback: ((pullback.residuals,), pullback.rule),
+        lambda rule, children: Pullback(rule, tuple(children[0])),
+        lambda rule, count: (GetAttrKey("residuals"),),
+        Pullback,
+    ),
+)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -57,15 +78,16 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     halves = split(graph, early, len(call.graph.outputs))
     weak = [*call.traced.weak, *[False] * halves.residual_count]
     results = apply_graph(halves.first, call.values, weak)
-    inputs = call.arguments.inputs
-    pullback = Pullback(
+    arguments = call.arguments
+    by = [arguments.inputs[number] for number in call.float_inputs]
+    rule = PullbackRule(
         halves.second,
-        tuple(results[len(call.graph.outputs) :]),
         call.structure,
-        call.results,
-        call.arguments,
-        tuple(inputs[number] for number in call.float_inputs),
+        tuple(output.type for output in call.results),
+        arguments.call,
+        {leaf: arguments.leaves[leaf].weak for leaf in by},
     )
+    pullback = Pullback(rule, tuple(results[len(call.graph.outputs) :]))
     value, auxiliary = call.parts(results)
     return (value, pullback, auxiliary) if has_aux else (value, pullback)
 
@@ -87,5 +109,5 @@ def _with_gradients(call: TransformedCall) -> Graph:
     return finished(graph_of(kept, [found[output] for output in graph.outputs]))
 
 
-def _cotangent(part: Any, output: Node) -> Value:
-    return value_like(part, output.type, f"the cotangent of a result {output.type}")
+def _cotangent(part: Any, type: TensorType) -> Value:
+    return value_like(part, type, f"the cotangent of a result {type}")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lavax.base.errors import ConcretizationError
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import TensorType
 from lavax.numpy._core.broadcasting import spread
@@ -21,7 +22,7 @@ from lavax.numpy.indexing.advanced_indexing import (
     is_index_array,
     places_of,
 )
-from lavax.numpy.indexing.masks import axes_used, is_mask, parts_of, with_axes_of_truths
+from lavax.numpy.indexing.masks import axes_used, computed_mask_error, is_mask, parts_of, with_axes_of_truths
 from lavax.numpy.indexing.nonzero import nonzero
 from lavax.tracer import active_trace, bind, with_weak
 from lavax.tracer.compiled.one_program import one_program
@@ -149,7 +150,10 @@ def _positions_of(mask: Any, type: TensorType, axis: int) -> Sequence[Any]:
     if len(fits) != len(shape) or not all(fits):
         raise index_error(f"a mask of shape {tuple(shape)} does not fit {type} from axis {axis} on")
     if isinstance(mask, Value):
-        return nonzero(mask)
+        try:
+            return nonzero(mask)
+        except ConcretizationError as error:
+            raise computed_mask_error(error) from None
     return np.nonzero(np.asarray(mask))
 
 

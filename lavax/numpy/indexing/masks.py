@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from lavax.base.errors import ConcretizationError, NonConcreteBooleanIndexError
+from lavax.ir.location import user_error
 from lavax.ir.types import bool_
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import holds_values
@@ -48,14 +50,26 @@ def axes_used(part: Any) -> int:
     return int(np.ndim(part)) if is_mask(part) else 1
 
 
+def computed_mask_error(cause: ConcretizationError) -> NonConcreteBooleanIndexError:
+    """The error for a mask whose truth values are not known."""
+    return user_error(
+        NonConcreteBooleanIndexError,
+        "the shape of x[mask] depends on the mask's truth values: choose by where(mask, x, y), or give the number of "
+        f"entries as x[nonzero(mask, size=…)]\n{cause}"
+    )
+
+
 def with_axes_of_truths(array: Value, key: Any) -> tuple[Value, Any]:
     """The array with an axis of extent 1 for each truth value in the key, and the key with positions along it.
 
     So a truth value is broadcast with the other positions, as in NumPy: where it is true it names one entry, else none.
-    Raises ConcretizationError if it is computed while tracing, because the shape depends on it.
+    Raises NonConcreteBooleanIndexError if it is computed while tracing, because the shape depends on it.
     """
     parts = parts_of(key)
-    truths = [bool(part) for part in parts if is_truth(part)]
+    try:
+        truths = [bool(part) for part in parts if is_truth(part)]
+    except ConcretizationError as error:
+        raise computed_mask_error(error) from None
     if not truths:
         return array, key
     if truths == [True] and all(part is None or is_truth(part) or _is_range(part) for part in parts):

@@ -97,6 +97,7 @@ MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     ),
     "shapes of Compiled": (lx.ShapeError, lambda: lx.compile(lambda x: x + 1).lower(X).compile()(X[:2])),
     "dtypes of an exported function": (lx.DtypeError, lambda: lx.export(lambda x: x + 1, X)(X.astype("i"))),
+    "computed mask": (lx.NonConcreteBooleanIndexError, lambda: lx.compile(lambda x: x[x > 0])(X)),
     "shapes": (lx.ShapeError, lambda: lnp.add(X, X[:2])),
     "axis": (lx.AxisError, lambda: lnp.sum(X, axis=3)),
     "index": (lx.ArrayIndexError, lambda: lnp.asarray(X)[5]),

@@ -41,6 +41,35 @@ def test_the_pullback_is_linear_and_may_be_called_again(backend: NumpyBackend) -
     assert "exp" not in str(backend.compiled[-1]), "the pullback must not run the function again"
 
 
+def test_a_pullback_is_a_container_of_what_the_function_computed(backend: NumpyBackend) -> None:
+    """So compiled functions take it, and return it; one that they return for other numbers is no other function."""
+    _, pullback = lx.vjp(lambda x, scale: {"y": lnp.sin(x) * scale}, X, 2.0)
+    apply = lx.compile(lambda pullback, cotangent: pullback(cotangent))
+    for factor in (1.0, 3.0):
+        by_x, by_scale = apply(pullback, {"y": factor * X})
+        close(by_x, factor * X * 2 * np.cos(X))
+        close(by_scale, factor * np.sum(X * np.sin(X)))
+    made = lx.compile(lambda x: lx.vjp(lnp.sin, x)[1])
+    before = len(backend.compiled)
+    close(apply(made(X), X)[0], X * np.cos(X))
+    count = len(backend.compiled)
+    assert count == before + 2
+    close(apply(made(2 * X), X)[0], X * np.cos(2 * X))
+    assert len(backend.compiled) == count
+
+
+def test_cotangents_and_tangents_have_the_dtype_of_what_they_belong_to() -> None:
+    """Python's numbers yield; NumPy's 64 bits are 32 here."""
+    _, pullback = lx.vjp(lnp.sin, X)
+    close(pullback(np.ones(3))[0], np.cos(X))
+    close(lx.jvp(lnp.sin, (X[0],), (1,))[1], np.cos(X[0]))
+    for wrong in (np.ones(3, np.float16), lnp.ones(3, lnp.bfloat16)):
+        with pytest.raises(DtypeError, match=r"the cotangent of a result f32\[3\] must be like it, got b?f16\[3\]"):
+            pullback(wrong)
+        with pytest.raises(DtypeError, match=r"the tangent of x: f32\[3\] must be like it, got b?f16\[3\]"):
+            lx.jvp(lambda x: x, (X,), (wrong,))
+
+
 def test_integers_have_no_cotangent() -> None:
     _, pullback = lx.vjp(lambda x, index: x[index], X, np.int32(1))
     by_x, by_index = pullback(1.0)
