@@ -195,16 +195,20 @@ class _HalfStep:
 
     def write(self, q: int, x: Number) -> None:
         """Writes a frequency. Those of the first column, and of the middle one of an even number, are there with their
-        conjugates, of which one is written."""
-        position, sign, _ = self._place_of(q)
+        conjugates, of which one is written. The ends are real: rounded roots between the steps leave a rest of the last
+        one's imaginary part."""
+        position, sign, is_end = self._place_of(q)
         is_needed = ""
         if sign:
             column = self.body.index(self.column)
             doubled = [0, self.columns // 2] if self.columns % 2 == 0 else [0]
             is_needed = " && ".join(f"{column} != {other}" for other in doubled)
             is_needed = f"{sign} || {is_needed}" if len(sign) > 1 else is_needed
+        given = self._with_sign(x, sign)
+        if is_end:
+            given = Number(given.real, f"({is_end} ? {self.registers.zero} : {given.imaginary})")
         with self.body.block(f"if ({is_needed})") if is_needed else nullcontext():
-            _write_numbers(self.routine, position, self._with_sign(x, sign), self.together)
+            _write_numbers(self.routine, position, given, self.together)
 
 
 def _turned(

@@ -84,6 +84,13 @@ def test_values(length: int, behind: int) -> None:
     assert np.linalg.norm(found - back) <= limit * np.linalg.norm(back)
 
 
+# The last frequency of 70, 98 and 540 points is in the middle one of an even number of columns.
+@pytest.mark.parametrize("length", [70, 98, 512, 540])
+def test_ends_are_real(length: int) -> None:
+    found = np.asarray(lnp.fft.rfft(_lines(length, 8), axis=0))
+    assert not found.imag[[0, -1]].any()
+
+
 @pytest.mark.parametrize("length", [16, 512, 1000])
 def test_numbers_of_one_line_do_not_show_in_another(length: int) -> None:
     x = _lines(length, 4) * np.array([1e-10, 1e10, 1, 1], np.float32)
