@@ -8,7 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.fourier.choose import steps_of
+from lavax.backends.vulkan.emit.fourier.choose import mirrored_steps_of, steps_of
 from lavax.backends.vulkan.emit.lines_in_turn import LINES_IN_TURN, lines_at_a_time
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.target import target_of
@@ -84,7 +84,20 @@ def test_what_they_do_is_printed() -> None:
 
 
 def test_the_widest_of_three_steps_is_the_last() -> None:
-    rising = {3125: [5, 25, 25], 16807: [7, 49, 49], 2187: [81, 27], 1 << 18: [32, 32, 16, 16]}
-    found = {points: list(steps_of(points, False, float32, CPU_DRIVER)) for points in rising}
-    assert found == rising
+    """And the first one has about twelve points, an even number if it can."""
+    expected = {
+        3125: [5, 25, 25], 7007: [11, 13, 49], 16807: [7, 49, 49], 2187: [81, 27], 44100: [12, 49, 75],
+        20000: [10, 20, 100], 59049: [9, 81, 81], 65536: [16, 32, 128], 1 << 18: [16, 128, 128], 37**3: [37] * 3,
+        1 << 20: [32] * 4,
+    }  # fmt: skip
+    assert {points: list(steps_of(points, False, float32, CPU_DRIVER)) for points in expected} == expected
     assert list(steps_of(16807, True, float32, CPU_DRIVER)) == [49, 49, 7]
+
+
+def test_real_lines_have_narrow_steps_at_both_ends_or_a_wide_last_one() -> None:
+    for inverse, expected in (
+        (False, {8192: [16, 32, 16], 25000: [10, 100, 25], 1 << 16: [16] * 4, 2048: [64, 32]}),
+        (True, {8192: [16, 128, 4], 25000: [25, 100, 10], 1 << 16: [128, 128, 4], 2048: [64, 32]}),
+    ):
+        found = {points: list(mirrored_steps_of(points, inverse, CPU_DRIVER)) for points in expected}
+        assert found == expected

@@ -1,7 +1,8 @@
 """The steps of Fourier transforms."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import log2
 
 from lavax.backends.vulkan.emit.fourier.shape import (
     least_together,
@@ -35,7 +36,6 @@ class RegisterLimits:
     spread_points: int = 16
     together: int = 32
     mirrored: int = 50  # of two columns of a real line, where steps of `together` would be more
-    rising: int = 1 << 16  # of lines that go through all steps in turn, of which the widest of three is the last one
     few: int = 2
     many: int = 4
 
@@ -54,6 +54,19 @@ class LaneLimits:
 
 
 @dataclass(frozen=True)
+class ThreeSteps:
+    """Of lines along memory, which go through all steps in turn. Chosen by `python -m benchmarks fft`."""
+
+    first: int = 12  # about as many points: it writes rows of so many, and turns each number by a root
+    widest_first: int = 32
+    first_mirrored: int = 5  # the same of the inverse of real lines, whose first step holds two columns
+    widest_first_mirrored: int = 16
+    last_mirrored: int = 16  # about as many, of the last step of real lines
+    widest_mirrored: int = 32
+    longest_mirrored: int = (1 << 16) - 1  # of those
+
+
+@dataclass(frozen=True)
 class FewNumbers:
     """Where code is kept short. Chosen by first calls (docs/performance/transforms.md)."""
 
@@ -62,6 +75,7 @@ class FewNumbers:
     widest: int = 16  # points of a step
 
 
+THREE_STEPS = ThreeSteps()
 FEW_NUMBERS = FewNumbers()
 REGISTER_LIMITS = RegisterLimits()
 LANE_LIMITS = LaneLimits()
@@ -75,8 +89,7 @@ def steps_of(points: int, across: bool, part: DType, profile: DeviceProfile) -> 
     if profile.kind == "cpu":
         is_shared = not across and lanes_of(points, 1, 1, profile)
         found = (points,) if is_shared else _steps_in_registers(points, across, profile)
-        rises = len(found) > 2 and not across and points <= REGISTER_LIMITS.rising
-        return sorted(found) if rises else found
+        return found if across or len(found) < 3 else _three_steps(points, profile) or found
     primes = prime_factors(points)
     if not across and points <= longest_line(profile, part, 1):
         return (points,)
@@ -112,6 +125,60 @@ def _two_shared_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
         if points % width == 0 and lanes_of(width, rest, 1, profile) and lanes_of(rest, 1, width, profile):
             return (width, rest)
     return ()
+
+
+def _three_steps(points: int, profile: DeviceProfile, mirrored: bool = False) -> Sequence[int]:
+    """Three steps of a line along memory, each of no fewer points than the one before; none if there are no such. Those
+    of the inverse of a real line have a first step on `mirrored` columns.
+
+    In the first step each of two neighbours has its own roots, which they share in the second one, and the last one
+    has none: so the first one has few points and the last one as many as may be.
+    """
+    limits = THREE_STEPS
+    best = limits.first_mirrored if mirrored else limits.first
+    most = limits.widest_first_mirrored if mirrored else limits.widest_first
+    ways = [way for way in _ways(points, profile) if way[0] <= most and way[0] <= way[1] <= way[2]]
+    return min(ways, key=lambda way: (*_apart(way[0], best, points), -way[2]), default=())
+
+
+def _three_mirrored_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
+    """The same, but the last one holds two columns, and the one between has as many points as may be."""
+    limits = THREE_STEPS
+    if points > limits.longest_mirrored:
+        return ()
+
+    def far(way: tuple[int, int, int]) -> tuple[bool, float]:
+        first, _, last = way
+        is_odd, far = _apart(first, limits.first, points)
+        return is_odd, far + abs(log2(last / limits.last_mirrored))
+
+    return min((way for way in _ways(points, profile) if way[2] <= limits.widest_mirrored), key=far, default=())
+
+
+def _ways(points: int, profile: DeviceProfile) -> Iterator[tuple[int, int, int]]:
+    """The ways to take a line in three steps, the first of which has few points."""
+    if max(prime_factors(points)) > REGISTER_LIMITS.together:
+        return
+    for first in _divisors(points, THREE_STEPS.widest_first):
+        rest = points // first
+        for second in _divisors(rest, LANE_LIMITS.longest):
+            third = rest // second
+            if _is_step(second, third, first, profile) and _is_step(third, 1, first * second, profile):
+                yield first, second, third
+
+
+def _is_step(points: int, rest: int, behind: int, profile: DeviceProfile) -> bool:
+    return points <= REGISTER_LIMITS.cpu or lanes_of(points, rest, behind, profile) > 0
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    return [width for width in range(2, most + 1) if number % width == 0]
+
+
+def _apart(first: int, best: int, points: int) -> tuple[bool, float]:
+    """How far a first step is from the best one: if it has an odd number of points, the one after it has no neighbours
+    with the same roots."""
+    return first % 2 > points % 2, abs(log2(first / best))
 
 
 def lanes_of(points: int, rest: int, behind: int, profile: DeviceProfile) -> int:
@@ -155,9 +222,13 @@ def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Seq
         return (points,)
     found = _steps_in_registers(points, False, profile)
     *others, last = sorted(found, reverse=True) if found[-1] > REGISTER_LIMITS.together else found
-    if last <= REGISTER_LIMITS.mirrored:
-        return (*others, last)
-    return _steps(prime_factors(points), REGISTER_LIMITS.together)
+    steps = (*others, last) if last <= REGISTER_LIMITS.mirrored else ()
+    if len(steps) in (1, 2):
+        return steps
+    if inverse:
+        found = _three_steps(points, profile, mirrored=True)
+        return (*found[1:], *found[:1]) or steps or _steps(prime_factors(points), REGISTER_LIMITS.together)
+    return _three_mirrored_steps(points, profile) or steps or _steps(prime_factors(points), REGISTER_LIMITS.together)
 
 
 def folds(points: int, rest: int, behind: int, profile: DeviceProfile) -> bool:

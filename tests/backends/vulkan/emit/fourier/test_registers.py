@@ -143,7 +143,7 @@ def test_steps_of_lengths() -> None:
         for length in (1, 2, 31, 1000, 2187, 1 << 20, 31**3):
             assert np.prod(steps_of(length, False, float32, profile)) == length
     # Wide steps are taken if they are few, or if narrow ones would be many.
-    wide = {81: [81], 2187: [81, 27], 65536: [16] * 4, 7**5: [7, 49, 49]}
+    wide = {81: [81], 2187: [81, 27], 1 << 20: [32] * 4, 7**5: [7, 49, 49]}
     assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in wide} == wide
 
 
