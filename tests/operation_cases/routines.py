@@ -198,6 +198,7 @@ def _folded_steps() -> Iterator[Case]:
 
 
 _REAL_LINES = ((1, 1, 1), (3, 8, 1), (2, 5, 1), (2, 4, 3), (1, 3, 4), (2, 2, 2))
+_COSINE_LINES = (*_REAL_LINES, (3, 4, 8), (1, 8, 8))  # also those whose lanes write fours
 
 
 def _spectra() -> Iterator[Case]:
@@ -209,7 +210,7 @@ def _spectra() -> Iterator[Case]:
 
 
 def _cosines() -> Iterator[Case]:
-    for (lines, points, behind), dtype, reverse in product(_REAL_LINES, (float32, float64), (False, True)):
+    for (lines, points, behind), dtype, reverse in product(_COSINE_LINES, (float32, float64), (False, True)):
         random, half = generator(f"cosines{points}{behind}"), points * behind
         values = sample(random, TensorType((lines, points, behind, 2), dtype))
         tables = [sample(random, TensorType((half + 1,), dtype)) for _ in range(2)]

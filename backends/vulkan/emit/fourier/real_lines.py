@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import lanes_of
+from lavax.backends.vulkan.emit.fourier.cosine_fours import emit_cosines_in_fours, has_fours
 from lavax.backends.vulkan.emit.fourier.folded import read_folded_line, write_folded_line
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.real_lanes import emit_join_by_lanes, emit_spectrum_by_lanes
@@ -29,6 +30,8 @@ def emit_spectrum(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
     lanes = lanes_of(points, 1, 1, profile) if behind == 1 else 0
     if lanes:
         return emit_spectrum_by_lanes(kernel, profile, lifted, lanes)
+    if has_fours(kernel, profile, lifted):
+        return emit_cosines_in_fours(kernel, profile, lifted)
     routine = open_routine(kernel, profile, lifted)
     count = lines * _columns(behind)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:

@@ -1,6 +1,7 @@
 """Cosine and sine transforms of types 2 and 3, and 4 of odd lines, by steps of transforms of real lines."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -143,6 +144,33 @@ def test_a_spectrum_that_is_read_elsewhere_is_written() -> None:
     assert _operations(_reader_of_spectra, 40, 32) == ["fourier_spectrum"]
 
 
+def _last_step(transform: Callable[..., Any], length: int, dtype: str = "float32") -> str:
+    """The shader of the steps of an even length."""
+    with config.enable_x64():
+        return lx.compile(transform).lower(lx.ShapeDtype((40, length), dtype)).as_text("glsl")
+
+
+def test_lanes_write_four_neighbours_of_two_steps() -> None:
+    """Fours begin at multiples of four, and one behind those of cosines or three of sines."""
+    for transform, form, other in ((lsf.dct, "shifted1_", "shifted3_"), (lsf.dst, "shifted3_", "shifted1_")):
+        for length in (4096, 16384):
+            text = _last_step(transform, length)
+            assert re.search(rf"{form}\d+\.data", text) and other not in text
+    for length, dtype in ((256, "float32"), (4096, "float64"), (5000, "float32")):  # a step, no words, 50 columns
+        assert "shifted" not in _last_step(lsf.dct, length, dtype)
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", ["dct", "dst"])
+@pytest.mark.parametrize(("lines", "length"), [(2, 4096), (9, 16384), (1, 65536), (70, 3072)])
+def test_values_of_lanes_that_write_four_neighbours(name: str, lines: int, length: int, norm: str) -> None:
+    """Every number by itself: the ends of a line and of columns have places of their own."""
+    x = RANDOM.normal(size=(lines, length)).astype(np.float32)
+    expected = getattr(scipy.fft, name)(x.astype(np.float64), 2, norm=norm)
+    found = np.asarray(lx.compile(lambda x: getattr(lsf, name)(x, 2, norm=norm))(x))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("name", ["dct", "dst"])
 @pytest.mark.parametrize("length", [3, 5, 7, 9, 15, 27, 37, 75, 125, 387, 441, 1001, 3125, 3375])
@@ -173,7 +201,7 @@ def test_values(name: str, kind: int, lines: int, length: int, wide: bool) -> No
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize(("length", "kind"), [(48, 2), (48, 3), (45, 2), (45, 3), (45, 4), (145, 4)])
+@pytest.mark.parametrize(("length", "kind"), [(48, 2), (48, 3), (4096, 2), (45, 2), (45, 3), (45, 4), (145, 4)])
 @pytest.mark.parametrize("name", ["dct", "dst"])
 def test_gradients_and_batches_in_the_middle(name: str, length: int, kind: int) -> None:
     """Of 3·Σ v·F(2x)²: the transform is linear, and its matrix SciPy's."""
