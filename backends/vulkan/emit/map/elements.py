@@ -100,19 +100,22 @@ def _emit_ragged(kernel: Kernel, profile: DeviceProfile, block: Block) -> Launch
     behind = rows % block.rows * columns
     local, iterations = local_invocations(profile), loop_iterations(blocks)
     groups = -(-blocks // (local * iterations))
+    # Of invocations with one block each, those beyond the last block have ended.
+    in_turns = f"group * {local} + int(gl_LocalInvocationID.x)", groups * local
+    first, left = ("i", blocks) if iterations == 1 else in_turns
     with open_turns(body, blocks, local, iterations):
         compute_block(body, kernel, block, elements_of_block(kernel, variable("i", blocks), block), outputs)
     row, column = quotient(variable("last", ends), end), remainder(variable("last", ends), end)
     rest = [(ends, linear([(row, columns), (column, 1)], columns - end))]
     if behind:
         rest.append((behind, add(variable("last", behind), kernel.domain.rows - behind)))
-    first = f"int({WORKGROUP}) * {local} + int(gl_LocalInvocationID.x)"
     for count, element in rest:
-        header = f"for (int last = {first}; last < {count}; last += {groups * local})"
+        header = f"for (int last = {first}; last < {count}; last += {left})"
         with body.block(header, frozenset(("last",))):
             compute(body, kernel, element, outputs)
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
-    return Launch(assemble(text), tuple(body.parameters.words), grid(groups), text=text)
+    turns = iterations + sum(1 + -(-count // left) for count, _ in rest)
+    return Launch(assemble(text), tuple(body.parameters.words), grid(groups), text=text, iterations=turns)
 
 
 def compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, str]) -> None:

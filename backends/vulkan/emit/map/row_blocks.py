@@ -67,7 +67,7 @@ def ragged_block_of(kernel: Kernel) -> Block:
     if len(extents) < 2 or extents[-1] % VECTOR == 0 or any(node.op == "gather" for node in kernel.graph.nodes):
         return Block()
     block = Block(VECTOR)
-    is_whole = len(extents) == 2 or extents[-2] % VECTOR == 0
+    is_whole = extents[-2] >= VECTOR if len(extents) == 2 else extents[-2] % VECTOR == 0
     is_long = extents[-1] >= 4 * VECTOR and kernel.domain.rows >= VECTOR * VECTOR * ROW_BLOCKS.invocations
     is_short = VECTOR * len(kernel.graph.nodes) <= ROW_BLOCKS.statements
     in_words = all(output.dtype.storage.itemsize == WORD_BYTES for output in kernel.graph.outputs)

@@ -87,6 +87,9 @@ RAGGED: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
     "short rows": (rolled, (640, 13), 1),
     "few": (rolled, (21, 21), 1),
     "of columns": (lambda x: x[:, 1:] + x[:, :-1], (64, 68), 1),
+    "fewer rows than a block": (rolled, (3, 701), 1),
+    "many elements behind few blocks": (rolled, (7, 703), 4),
+    "a row behind blocks that fill no workgroup": (rolled, (5, 703), 4),
     "of bytes": (lambda x: rolled(x).astype("int8"), (64, 63), 1),
     "a row for each": (lambda x: x[1:] + x[:1], (65, 63), 1),
 }
