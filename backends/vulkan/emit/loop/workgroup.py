@@ -158,7 +158,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
             is_copy=_is_copy(kernel),
             increment=_increment_of(kernel),
             barrier=step.in_turn if number else step.barrier,
-            iterations=prod(launch.groups) * (1 + (launch.iterations or ITERATIONS[kernel.kind](kernel))),
+            iterations=prod(launch.groups) * (1 + _iterations(launch, kernel)),
             work=work,
             positions=positions,
         )
@@ -168,6 +168,12 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
             return None
         found += parts
     return found
+
+
+def _iterations(launch: Launch, kernel: Kernel) -> int:
+    """Those of loops in a workgroup, as they are written if that is known. Functions that maps call may have some."""
+    of_kind = ITERATIONS[kernel.kind](kernel)
+    return max(launch.iterations, of_kind) if kernel.kind == "map" else launch.iterations or of_kind
 
 
 def _in_two(member: Member) -> list[Member]:

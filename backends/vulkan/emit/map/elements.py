@@ -87,7 +87,7 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
             compute(body, kernel, add(variable("last", rest), count - rest), outputs)
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
     groups = grid(-(-vectors // (local * iterations)))
-    return Launch(assemble(text), tuple(body.parameters.words), groups, text=text)
+    return Launch(assemble(text), tuple(body.parameters.words), groups, text=text, iterations=iterations + 1)
 
 
 def _emit_ragged(kernel: Kernel, profile: DeviceProfile, block: Block) -> Launch:
@@ -114,7 +114,7 @@ def _emit_ragged(kernel: Kernel, profile: DeviceProfile, block: Block) -> Launch
         with body.block(header, frozenset(("last",))):
             compute(body, kernel, element, outputs)
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
-    turns = iterations + sum(1 + -(-count // left) for count, _ in rest)
+    turns = iterations + 1 + sum(1 + -(-count // left) for count, _ in rest)
     return Launch(assemble(text), tuple(body.parameters.words), grid(groups), text=text, iterations=turns)
 
 

@@ -87,7 +87,7 @@ class RowEmitter:
         groups, words = grid(self.group.workgroups(rows)), tuple(body.parameters.words)
         shader = assemble(text)
         functions = shader.source.partition("void main")[0]
-        iterations = 0 if _has_loops(functions) else self.group.turns * self.walk.iterations
+        iterations = 0 if _has_loops(functions) else self.group.turns * (1 + self.walk.iterations)
         return Launch(shader, words, groups, text=text, iterations=iterations)
 
     def _if(self, condition: str) -> AbstractContextManager[None]:

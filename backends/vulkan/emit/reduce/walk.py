@@ -56,12 +56,13 @@ class RowWalk:
                 self._loop("chunk", "chunk_end", visit, after)
 
     def _iterations(self, has_chunks: bool) -> int:
-        """How many iterations an invocation makes, or one if nothing is a loop."""
+        """How many iterations an invocation makes, also the last one of each loop, which only ends it; or one if
+        nothing is a loop."""
         if not self.schedule.loop:
             return 1
         members, several = self.schedule.members, self.schedule.unrolled // self.schedule.run
         chunks = -(-self.runs // (_CHUNK * members)) if has_chunks else 0
-        return -(-self.runs // (members * several)) + 2 * chunks
+        return -(-self.runs // (members * several)) + 1 + 2 * chunks
 
     def _write_out(self, first: str, visit: Visit) -> None:
         for number in range(self.schedule.unrolled // self.schedule.run):

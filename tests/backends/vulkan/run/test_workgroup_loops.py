@@ -515,3 +515,22 @@ def test_a_dispatch_takes_a_bounded_number_of_turns() -> None:
     assert 8 <= turns < 40000 // 5
     rest = plan.commands[-1]
     assert isinstance(rest, Dispatch) and loop.count * turns + rest.words[0] == 100000
+
+
+def test_the_last_look_of_each_loop_counts() -> None:
+    """Rows whose walks end at their first element: half of all iterations only end loops."""
+
+    def greatest(x: Any, walks: int) -> Any:
+        found = lnp.max(x, -1, keepdims=True)
+        for _ in range(walks):
+            found = lnp.max(lnp.abs(x + found) - x, -1, keepdims=True)
+        return found + 1 + 0 * x
+
+    def turn(x: Any) -> Any:
+        return greatest(lnp.cumsum(0 * greatest(x, 22), 0) + x.T + 1, 22)
+
+    def turns(x: Any) -> Any:
+        return lx.fori_loop(0, 500, lambda i, c: (turn(c[0]), c[1] + 1), (x, lnp.int32(0)))
+
+    x, count = lx.compile(turns)(np.zeros((8, 8), "f"))
+    assert int(count) == 500 and (np.asarray(x) == 1000).all()
