@@ -91,6 +91,8 @@ def _before_transposition(part: Node) -> tuple[Node, tuple[int, ...]]:
 def unfolded_line(whole: Node) -> Ordered | None:
     """The lines whose first half a value has at even places, and whose second one, from the end, at odd ones. Of an odd
     number of places the last one has the number between them."""
+    if whole.type.rank == 0:
+        return None
     half, last = whole.shape[-1] // 2, whole.type.rank - 1
     if whole.op == "reshape":
         return _unfolded_pairs(whole, half)

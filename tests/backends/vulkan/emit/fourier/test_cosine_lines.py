@@ -112,6 +112,13 @@ def _reader_of_spectra(x: lx.Array) -> tuple[lx.Array, lx.Array]:
     return lnp.concatenate([2 * first, lnp.flip((2 * last)[..., 1:16], -1)], -1), half
 
 
+def test_lines_beside_a_reshape_to_a_scalar() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 32)).astype(np.float32)
+    scaled = lx.compile(lambda w, x: lnp.reshape(w, ()) * lsf.dct(x, type=3))
+    want = 2 * scipy.fft.dct(x.astype(np.float64), type=3)
+    np.testing.assert_allclose(scaled(np.full(1, 2, np.float32), x), want, atol=1e-5 * np.abs(want).max())
+
+
 def test_odd_lines_are_one_dispatch() -> None:
     """Steps of real lines read the order of types 2 and 4, leave real numbers, and write the order of type 3."""
     for length in (5, 7, 9, 15, 75, 127, 375, 1001):
