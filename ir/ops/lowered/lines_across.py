@@ -80,7 +80,10 @@ def _evaluate_to_half(
     row, column = np.divmod(np.arange(other * columns // 2 + 1), columns)
     is_held = column < held
     found = z[:, np.where(is_held, row, other - 1 - row), np.where(is_held, column, columns - column)]
-    return _by_parts(np.where(is_held[:, None], found, found.conj()), type, dtype)
+    found = np.where(is_held[:, None], found, found.conj())
+    ends = [0, -1] if other * columns % 2 == 0 else [0]
+    found[:, ends] = found[:, ends].real
+    return _by_parts(found, type, dtype)
 
 
 def _evaluate_from_half(
@@ -119,7 +122,7 @@ def _by_parts(z: np.ndarray, type: TensorType, dtype: np.dtype) -> np.ndarray:
 define(Operation("fourier_across_from_reals", "lowered", _infer_from_reals, _evaluate_from_reals, typed=True))
 # [b, n, m, l/2 + 1, c, 2] -> [b, n·m·l/2 + 1, c, 2] for l `columns`: transforms along n. Column j of the frequency k at
 # place p is the frequency j + l·(p + m·k) of the whole line, or if that lies beyond half the line, the conjugate of the
-# opposite one.
+# opposite one. The imaginary parts of the frequency 0, and of the last one of an even length, are zeros.
 define(Operation("fourier_across_to_half", "lowered", _infer_to_half, _evaluate_to_half, ("columns",), typed=True))
 # The inverse, for a line of `length` n·m·l: [b, length/2 + 1, c, 2] -> [b, m, n, l/2 + 1, c, 2] for m = `rest` and l
 # `columns`: what `fourier_step` in reverse makes of the columns of the whole spectrum up to half. The imaginary parts

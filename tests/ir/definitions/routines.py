@@ -331,10 +331,12 @@ def fourier_across_from_reals(
 def fourier_across_to_half(
     arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place
 ) -> Any:
-    """The frequency column + columns·row of the line, or the conjugate of the opposite one."""
+    """The frequency column + columns·row of the line, or the conjugate of the opposite one; the ends are real."""
     x, columns = arrays[0], attrs["columns"]
     _, points, rest, held, _, _ = x.shape
     line, frequency, back, side = place
+    if side == 1 and frequency in (0, points * rest * columns / 2):
+        return 0.0
     is_held = frequency % columns < held
     row, column = divmod(frequency if is_held else points * rest * columns - frequency, columns)
     own, other = divmod(row, rest)
