@@ -102,7 +102,7 @@ class Fusion(Drafts):
         cheap bound is high."""
         floating, arrays, last = self._made_of(node)
         weight = upper_bound(node, floating)
-        is_long = weight.values > KERNEL_LIMITS.few and KERNEL_LIMITS.are_passed(weight.values, weight.cost)
+        is_long = KERNEL_LIMITS.are_passed(weight.values, weight.cost)
         if is_long or weight.repeated > REPETITION.cost:
             weight = evaluations_of(node, self.draft_of.__contains__, KERNEL_LIMITS.nodes)
         self.weight[node] = weight
@@ -139,8 +139,7 @@ class Fusion(Drafts):
 
     def _takes_much(self, node: Node) -> bool:
         weight = self.weight[node]
-        is_long = weight.values > KERNEL_LIMITS.few and KERNEL_LIMITS.are_passed(weight.values, weight.cost)
-        if is_long:
+        if KERNEL_LIMITS.are_passed(weight.values, weight.cost):
             soon_compiled = sum((cost_of(value) - code_of(value)) * times for value, times in weight.times.items())
             if KERNEL_LIMITS.are_passed(weight.values, weight.cost - soon_compiled):
                 return True

@@ -14,6 +14,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS, names_of_family
 from lavax.passes.build.attention import named_operands, visible_pairs
+from lavax.passes.build.fourier_points import points_of_step
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.lane_loops import operations_of, shape_of_lanes
 from lavax.passes.fuse.sliced_loops import operations_of_turn
@@ -173,14 +174,7 @@ def _of_real_columns(node: Node) -> int:
     """Per number: a transform of complex columns, or of real ones, which takes half, and a product with a root. Two
     tables are as much as another product."""
     x, *tables = node.operands
-    columns, rest = node.attrs.get("columns", 1), node.attrs.get("rest", 1)
-    points = {
-        "fourier_across_from_half": node.attrs.get("length", 1) // (columns * rest),
-        "fourier_across_to_reals": columns,
-        "fourier_from_half": (2 * x.shape[1] - 1) // (columns * rest),
-        "fourier_to_reals": columns,
-    }.get(node.op, x.shape[1])
-    return max(node.type.size, x.type.size) * (5 * _halvings(points) + 6 + 3 * len(tables)) // 2
+    return max(node.type.size, x.type.size) * (5 * _halvings(points_of_step(node)) + 6 + 3 * len(tables)) // 2
 
 
 def _of_svd(node: Node, m: int, n: int) -> int:

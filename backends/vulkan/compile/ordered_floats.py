@@ -93,7 +93,6 @@ def _survey(words: array[int]) -> _Found:
     return _Found(types, results, frozenset(preserved), integer)
 
 
-
 def _extension() -> array[int]:
     """The instruction that names the extension."""
     name = in_words(_EXTENSION)

@@ -11,6 +11,7 @@ from lavax.backends.vulkan.emit.fourier.choose import reads_pairs
 from lavax.backends.vulkan.emit.map.flat_map import suits_descriptors
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
+from lavax.passes.build.fourier_points import points_of_step
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.kernel import Kernel, KernelStep
@@ -57,29 +58,18 @@ def _is_long_transform(kernel: Kernel, profile: DeviceProfile) -> bool:
         return False
     if sum(map(cost_of, kernel.graph.nodes)) > EAGER_SHADERS.computed:
         return True
-    shape, limits = node.operands[0].shape, EAGER_SHADERS
+    limits = EAGER_SHADERS
     match node.op:
-        case "fourier_from_reals":
-            return shape[1] > limits.real_points
-        case "fourier_to_reals":
-            return bool(node.attrs["columns"] > limits.real_points)
-        case "fourier_across_from_reals":
-            return shape[1] > limits.across_points
-        case "fourier_across_to_reals":
-            return bool(node.attrs["columns"] > limits.across_points)
-        case "fourier_across_to_half":
-            return shape[1] > limits.across_points
-        case "fourier_across_from_half":
-            points = node.attrs["length"] // (node.attrs["columns"] * node.attrs["rest"])
-            return bool(points > limits.across_points)
+        case "fourier_from_reals" | "fourier_to_reals":
+            limit = limits.real_points
         case "fourier_from_half":
-            points = (2 * shape[1] - 1) // (node.attrs["columns"] * node.attrs["rest"])
-            return bool(points > limits.single_points)
+            limit = limits.single_points
         case "fourier_step" | "fourier_to_half":
-            _, points, rest, behind, _ = shape
-            in_pairs = reads_pairs(points, rest, behind, profile)
-            return points > (limits.points if in_pairs else limits.single_points)
-    return shape[1] > limits.points
+            _, points, rest, behind, _ = node.operands[0].shape
+            limit = limits.points if reads_pairs(points, rest, behind, profile) else limits.single_points
+        case _:
+            limit = limits.across_points if node.op.startswith("fourier_across_") else limits.points
+    return points_of_step(node) > limit
 
 
 def is_flat(step: KernelStep, profile: DeviceProfile) -> bool:

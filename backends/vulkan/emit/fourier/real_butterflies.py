@@ -83,7 +83,7 @@ def _of_halves(registers: Registers, points: Sequence[str]) -> list[Number]:
     even, odd = (spectrum_of(registers, points[side::2]) for side in (0, 1))
     found: dict[int, Number] = {}
     for k in range(half // 2 + 1):
-        if 4 * k == 2 * half:  # both are real, and the root is ∓i
+        if 2 * k == half:  # both are real, and the root is ∓i
             sign = "-" if registers.sign < 0 else ""
             found[k] = Number(even[k].real, f"({sign}{odd[k].real})")
             continue
@@ -105,7 +105,7 @@ def _to_halves(registers: Registers, spectrum: Sequence[Number]) -> list[str]:
     even, odd = [], []
     for k in range(half // 2 + 1):
         x, mirrored = spectrum[k], spectrum[half - k]
-        if 4 * k == 2 * half:
+        if 2 * k == half:
             doubled = [_named(registers, [(part, 2.0)]) for part in (x.real, x.imaginary)]
             sign = "-" if registers.sign > 0 else ""
             even.append(Number(doubled[0], registers.zero))
