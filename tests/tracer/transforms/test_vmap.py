@@ -115,3 +115,15 @@ def test_batched_positions() -> None:
 def test_wrong_axes_say_what_is_wrong(call: Any, message: str) -> None:
     with pytest.raises(VmapAxisError, match=message):
         call()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lx.compile], ids=["eager", "compiled"])
+def test_loops_that_end_apart_over_no_elements(wrap: Any) -> None:
+    doubled = lx.vmap(lambda x: lx.while_loop(lambda y: y < 10, lambda y: 2 * y, x))
+    assert np.asarray(wrap(doubled)(np.zeros(0, np.float32))).shape == (0,)
+
+    def turn(carry: Any, _: None) -> Any:
+        return lx.while_loop(lambda y: y < 10, lambda y: y + carry, carry), carry
+
+    last, every = wrap(lx.vmap(lambda x: lx.scan(turn, x, None, 3)))(np.zeros(0, np.float32))
+    assert (np.asarray(last).shape, np.asarray(every).shape) == ((0,), (0, 3))
