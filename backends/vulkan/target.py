@@ -46,6 +46,7 @@ from lavax.ir import Node
 from lavax.passes.prepare.small_products import is_written_out
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import (
+    ARRAYS_TOGETHER,
     Attention,
     Dispatches,
     FusionLimits,
@@ -60,7 +61,7 @@ from lavax.passes.target.target import (
 )
 
 RECORDED_TURNS = 16  # of a loop, one after the other: a command buffer, and a dispatch of counters, for so many
-_ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch on a CPU driver, where their slots stand in a table
+_ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch whose slots stand in a table
 
 # A function and some operations: SiLU's derivative costs 23, GELU's by erf 55 (docs/performance/models.md).
 _OPERAND_COST = 32
@@ -161,11 +162,11 @@ def _scatters(profile: DeviceProfile) -> Scatters:
 
 
 def _dispatches(profile: DeviceProfile) -> Dispatches:
-    most = Dispatches.arrays if profile.kind == "gpu" else _ARRAYS_IN_TABLES
+    in_tables = ("routine",) if profile.kind == "gpu" else ("contract", "row", "routine")
     return Dispatches(
         abreast=lambda kernel: abreast_key(kernel, profile),
         same_shader=lambda kernel: same_shader_key(kernel, profile),
-        arrays=most,
+        arrays=lambda kernel: _ARRAYS_IN_TABLES if kernel.kind in in_tables else ARRAYS_TOGETHER,
         in_turn=lambda kernels: lines_at_a_time(kernels, profile),
     )
 

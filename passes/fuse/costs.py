@@ -50,6 +50,7 @@ class KernelLimits:
 
 
 _FUNCTION_COSTS = FunctionCosts()
+FUNCTION_COST = _FUNCTION_COSTS.transcendental  # of a function, at least
 KERNEL_LIMITS = KernelLimits()
 
 _COSTS = {

@@ -14,7 +14,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.fuse.extract import Piece
 from lavax.passes.kernels.kernel import Kernel, kernel_key
 from lavax.passes.schedule.merge import merge_key
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import ARRAYS_TOGETHER, Target
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class KernelsAbreast:
     """What one dispatch takes. Exercised by `python -m benchmarks models` (decoding)."""
 
     kernels: int = 4  # at most: each invocation branches to its own
-    arrays: int = 20  # of all kernels, which have slots in the push constants
+    arrays: int = ARRAYS_TOGETHER
 
 
 KERNELS_ABREAST = KernelsAbreast()
@@ -51,12 +51,16 @@ def _code_key(kernel: Kernel) -> Hashable:
 def _joined(groups: list[Group], target: Target) -> list[Group]:
     """The groups of one level: kernels that one shader serves first, then those that need one each."""
     dispatches = target.dispatches
-    together = _joined_by(groups, dispatches.same_shader, KernelsAbreast(len(groups), dispatches.arrays))
-    return _joined_by(together, dispatches.abreast, KERNELS_ABREAST)
+    together = _joined_by(
+        groups, dispatches.same_shader, lambda kernel: KernelsAbreast(len(groups), dispatches.arrays(kernel))
+    )
+    return _joined_by(together, dispatches.abreast, lambda kernel: KERNELS_ABREAST)
 
 
 def _joined_by(
-    groups: list[Group], key_of: Callable[[Kernel], Hashable | None], most: KernelsAbreast
+    groups: list[Group],
+    key_of: Callable[[Kernel], Hashable | None],
+    most_like: Callable[[Kernel], KernelsAbreast],
 ) -> list[Group]:
     """The groups, with single pieces joined whose kernels have the same key."""
     if sum(len(group) == 1 for group in groups) < 2:
@@ -66,7 +70,7 @@ def _joined_by(
     for group in groups:
         key = key_of(group[0].kernel) if len(group) == 1 else None
         others = open_of.get(key)
-        if key is not None and others is not None and _fit((*others, *group), most):
+        if key is not None and others is not None and _fit((*others, *group), most_like(group[0].kernel)):
             others += group
             continue
         found.append(list(group))

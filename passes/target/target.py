@@ -19,6 +19,9 @@ def _one(node: Node) -> int:
     return 1
 
 
+ARRAYS_TOGETHER = 20  # of several kernels in one dispatch, whose slots stand in the push constants
+
+
 def _one_of_several(node: Node, together: int) -> int:
     return 1
 
@@ -33,6 +36,10 @@ def _nowhere(node: Node) -> int:
 
 def _none(node: Node) -> None:
     return None
+
+
+def _in_push_constants(kernel: Any) -> int:
+    return ARRAYS_TOGETHER
 
 
 def _not_in_registers(loop: Node, prepare: Callable[[Graph], Graph]) -> None:
@@ -256,7 +263,8 @@ class Dispatches:
     abreast: Callable[[Any], Hashable | None] = _none
     # The same for kernels that one shader serves, of which a dispatch takes more.
     same_shader: Callable[[Any], Hashable | None] = _none
-    arrays: int = 20  # of such kernels in one dispatch, at most
+    # How many arrays such kernels have in one dispatch, at most; those that are like this one.
+    arrays: Callable[[Any], int] = _in_push_constants
     # How many lines a workgroup takes at a time through kernels each of which reads what the one before it writes, line
     # by line; 0 if each is better dispatched for itself.
     in_turn: Callable[[Sequence[Any]], int] = _not_in_turn

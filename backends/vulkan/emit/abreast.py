@@ -16,7 +16,6 @@ from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.accesses import updated_in_place
 from lavax.passes.kernels.kernel import Kernel, once_a_kernel
@@ -38,7 +37,7 @@ _WORD, _SHARED = re.compile(r"\bwords\[(\d+)\]"), re.compile(r"\bshared_(\w+)")
 def abreast_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
     """The size of the kernel's workgroups, which one dispatch has; None for a kernel that shares none."""
     if kernel.kind == "routine":
-        return local_invocations(profile) if _updates_little(kernel.graph.outputs[0], kernel) else None
+        return local_invocations(profile) if updates_little(kernel) else None
     elements = kernel.domain.rows * kernel.domain.length
     if elements > SMALL_KERNELS.elements or arrays_by_descriptor(kernel, profile.descriptor_range_bytes):
         return None
@@ -55,8 +54,9 @@ def abreast_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
     return None
 
 
-def _updates_little(node: Node, kernel: Kernel) -> bool:
-    """Whether a node is a scatter that may change its array in place: then only the updates count, not the array."""
+def updates_little(kernel: Kernel) -> bool:
+    """Whether it is a scatter that may change its array in place: then only the updates count, not the array."""
+    node = kernel.graph.outputs[0]
     if node.op not in SCATTERS or updated_in_place(kernel) is None:
         return False
     return node.operands[1].type.size <= SMALL_KERNELS.elements

@@ -277,6 +277,9 @@ class Dispatches:
         if not all(kernel.kind == step.kernel.kind for kernel, _ in parts) or self.lifted:
             return None
         found = [self._part(kernel, places, len(parts))[0] for kernel, places in parts]
+        for number, part in enumerate(found):
+            if part.launch.before is not None and self._is_in_place(step, number):
+                found[number] = replace(part, launch=replace(part.launch, before=None))
         launches, sizes = [part.launch for part in found], [len(part.slots) for part in found]
         whole = self._as_one("division", launches, sizes, lambda: by_division(found))
         if whole is None:

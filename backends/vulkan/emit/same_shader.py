@@ -1,8 +1,9 @@
 """Kernels that one shader serves, in one dispatch, with workgroups of each.
 
-Such kernels are equal but for their arrays, or are products that differ in their numbers only (strided/). Which slots
-and words a workgroup uses follows from its number: by a division if all kernels have the same words and the push
-constants hold all slots, else from a table in memory, in which there is room for any number of kernels.
+Such kernels are equal but for their arrays, as those that write a token into the caches of layers, or are products that
+differ in their numbers only (strided/). Which slots and words a workgroup uses follows from its number: by a division
+if all kernels have the same words and the push constants hold all slots, else from a table in memory, in which there is
+room for any number of kernels.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from math import prod
 
 import numpy as np
 
+from lavax.backends.vulkan.emit.abreast import updates_little
 from lavax.backends.vulkan.emit.strided.kernel import shader_key
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble
@@ -43,7 +45,7 @@ class Part:
 @once_a_kernel
 def same_shader_key(kernel: Kernel, profile: DeviceProfile) -> Hashable | None:
     """Equal for kernels that one shader serves in one dispatch; None for a kernel that shares none."""
-    if kernel.kind not in _KINDS:
+    if kernel.kind not in _KINDS and not (kernel.kind == "routine" and updates_little(kernel)):
         return None
     strided = shader_key(kernel, profile) if kernel.kind == "contract" else None
     return kernel_key(kernel) if strided is None else strided

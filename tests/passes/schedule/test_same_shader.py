@@ -178,3 +178,32 @@ def test_workgroups_of_a_larger_grid_than_the_parts_need_do_nothing(monkeypatch:
     lx.clear_caches()
     for got, x in zip(lx.compile(sums)(*arrays), arrays, strict=True):
         np.testing.assert_allclose(got, x.sum(axis=1, dtype=np.float64), atol=6e-6)  # 24 · 2⁻²⁴ · Σ|x|
+
+
+def write_tokens(caches: Any, tokens: Any, place: Any) -> Any:
+    """What layers of a decoder do with their caches."""
+    return [cache.at[:, place].set(token * 2) for cache, token in zip(caches, tokens, strict=True)]
+
+
+CACHES, TOKENS = [normal(2, 900, 3) for _ in range(12)], [normal(2, 3) for _ in range(12)]
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_tokens_are_written_into_all_caches_by_one_dispatch(name: str) -> None:
+    profile, arguments = PROFILES[name], (CACHES, TOKENS, np.int32(4))
+    target, graph = target_of(profile, 1 << 34, 1 << 32), inline_calls(lx.trace(write_tokens)(*arguments))
+    donated = scheduling.schedule(prepare(graph, target), tuple(range(len(CACHES))), target=target)
+    check_program(donated, tuple(range(len(CACHES))))
+    (dispatch,) = emit_program(donated, profile).dispatches
+    assert dispatch.groups == (len(CACHES), 1, 1) and compile_glsl(dispatch.shader.source)
+    kept = scheduling.schedule(prepare(graph, target), target=target)
+    assert len(emit_program(kept, profile).dispatches) == 2 * len(CACHES), "a copy, and a write, of each"
+
+
+@pytest.mark.parametrize("donated", [(), 0])
+def test_the_device_writes_into_all_caches(donated: Any) -> None:
+    compiled = lx.compile(write_tokens, donate_argnums=donated)
+    for got, cache, token in zip(compiled(lx.device_put(CACHES), TOKENS, np.int32(4)), CACHES, TOKENS, strict=True):
+        want = cache.copy()
+        want[:, 4] = token * 2
+        np.testing.assert_array_equal(got, want)

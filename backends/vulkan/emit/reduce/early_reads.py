@@ -1,17 +1,19 @@
-"""A row kernel's reads that depend on no reduction, to be done before they are needed.
+"""A row kernel's reads and functions that depend on no reduction, to be done before they are needed.
 
 A workgroup that keeps a row in registers is often alone on its processor: a load between its walks, or after them,
 stalls all of it. So loads of one value per row, such as its label and the score at it, come before the first walk, or
 right after it if they wait for other loads. And the first walk loads elements that only later walks need, where
-barriers between the walks would keep a compiler from doing so.
+barriers between the walks would keep a compiler from doing so. Functions of one value per row, such as the sine of its
+position, are computed while members' sums of the first walk are on their way.
 """
 
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.reduce.shared_results import TRANSPARENT
 from lavax.ir.graph import INPUT, Node
+from lavax.passes.fuse.costs import FUNCTION_COST, cost_of
 from lavax.passes.kernels.accesses import roots_of
-from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.kernel import Kernel, once_a_kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
 _Instance = tuple[Node, Coordinates]
@@ -29,7 +31,6 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
     They have one value per row and depend on no reduction.
     """
     known = _known(kernel)
-    within = {name for index in kernel.domain.reduced_variables for name in index.variables}
     found: dict[_Instance, None] = {}
     seen: set[_Instance] = set()
     stack = list(reversed(roots_of(kernel)))
@@ -38,7 +39,7 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
         if instance in seen:
             continue
         seen.add(instance)
-        is_single = all(index.variables.isdisjoint(within) for index in at)
+        is_single = _is_single(instance, kernel)
         if node.op == INPUT and is_single:
             found[instance] = None
         if node.op not in READS:
@@ -52,6 +53,12 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
             found |= dict.fromkeys(place for place in coordinates if is_single)
         stack += reversed(reads)
     return list(found)
+
+
+def early_functions(kernel: Kernel) -> list[_Instance]:
+    """Values of functions that take long, with one value per row, and that depend on no reduction."""
+    computed = [instance for instance in _known(kernel) if instance[0].op != INPUT]
+    return [each for each in computed if cost_of(each[0]) >= FUNCTION_COST and _is_single(each, kernel)]
 
 
 def reads_of_elements(kernel: Kernel, common: bool = False) -> list[_Instance]:
@@ -80,9 +87,22 @@ def reads_of_elements(kernel: Kernel, common: bool = False) -> list[_Instance]:
     return list(found)
 
 
-def _known(kernel: Kernel) -> set[_Instance]:
-    """The instances that depend on no reduction."""
-    known: set[_Instance] = set()
+def _is_single(instance: _Instance, kernel: Kernel) -> bool:
+    """Whether a row has one value of it."""
+    within = _within(kernel)
+    return all(index.variables.isdisjoint(within) for index in instance[1])
+
+
+@once_a_kernel
+def _within(kernel: Kernel) -> frozenset[str]:
+    """The variables that number a row's elements."""
+    return frozenset().union(*(index.variables for index in kernel.domain.reduced_variables))
+
+
+@once_a_kernel
+def _known(kernel: Kernel) -> dict[_Instance, None]:
+    """The instances that depend on no reduction, each after those that it is computed from."""
+    known: dict[_Instance, None] = {}
     done: set[_Instance] = set()
     stack = [(instance, False) for instance in roots_of(kernel)]
     while stack:
@@ -92,12 +112,12 @@ def _known(kernel: Kernel) -> set[_Instance]:
             continue
         done.add(instance)
         if node.op == INPUT:
-            known.add(instance)
+            known[instance] = None
         elif node.op in READS:
             reads = READS[node.op](node, at)
             if not ready:
                 stack.append((instance, True))
                 stack += [(read, False) for read in reads]
             elif all(read in known for read in reads):
-                known.add(instance)
+                known[instance] = None
     return known

@@ -14,7 +14,12 @@ from typing import Any
 from lavax.backends.vulkan.emit.reduce.accumulators import Accumulators
 from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
 from lavax.backends.vulkan.emit.reduce.choose_cpu import choose_in_loop
-from lavax.backends.vulkan.emit.reduce.early_reads import early_reads, reads_of_elements, waits_for_none
+from lavax.backends.vulkan.emit.reduce.early_reads import (
+    early_functions,
+    early_reads,
+    reads_of_elements,
+    waits_for_none,
+)
 from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedGroup, InterleavedRows
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationGroup, InvocationRows
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourGroup, NeighbourRows
@@ -104,8 +109,10 @@ class RowEmitter:
             self._read(early)
         is_ahead = self.group.has_barriers and not self.schedule.loop
         ahead = reads_of_elements(self.kernel, common=is_only_read(self.kernel)) if is_ahead else []
+        functions = early_functions(self.kernel) if self.group.reads_early else []
         for phase in range(2 if online is not None else 0, max(self.phases.values(), default=0)):
-            self._reduce([node for node, of in self.phases.items() if of == phase + 1], [] if phase else ahead)
+            reductions = [node for node, of in self.phases.items() if of == phase + 1]
+            self._reduce(reductions, *(([], []) if phase else (ahead, functions)))
             self._read(early)
 
     def _read(self, instances: list[tuple[Node, Coordinates]]) -> None:
@@ -114,10 +121,12 @@ class RowEmitter:
                 for node, at in instances:
                     self.body.value(node, at)
 
-    def _reduce(self, reductions: list[Node], ahead: list[tuple[Node, Coordinates]]) -> None:
+    def _reduce(
+        self, reductions: list[Node], ahead: list[tuple[Node, Coordinates]], functions: list[tuple[Node, Coordinates]]
+    ) -> None:
         """One phase: a walk over each strip's row that accumulates these reductions, and the joining of members.
 
-        The walk also reads `ahead`, for later ones.
+        The walk also reads `ahead`, for later ones, and `functions` are computed before members wait for each other.
         """
         accumulators, common = self.accumulators, self.common
         apart = [node for node in reductions if node not in common]
@@ -143,6 +152,7 @@ class RowEmitter:
                 accumulators.add_exactly(name, f"{name}_chunk", kind)
 
         self.walk.write(take, chunk if chunked else None)
+        self._read(functions)
         of_all, *of_rows = (
             [(node, accumulators.close(node, name)) for node, name in opened.items()] for opened in (once, *names)
         )

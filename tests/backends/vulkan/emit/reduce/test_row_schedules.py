@@ -182,6 +182,26 @@ def test_a_workgroup_reads_what_a_row_has_once_before_it_waits() -> None:
     assert label < vector < source.index("barrier();") < score < stored
 
 
+def test_functions_of_one_value_per_row_are_computed_before_members_wait() -> None:
+    """A rotation's sine and cosine depend on no sum; the exponential of the mean does."""
+
+    def function(x: Any, position: Any, rate: Any) -> Any:
+        angle = position.astype("float32") * rate
+        sums = lnp.sum(x * x, axis=-1)
+        return sums * lnp.cos(angle) + lnp.exp(-sums) * lnp.sin(angle)
+
+    x, rate = RANDOM.standard_normal((6, 1000)).astype(np.float32), np.linspace(0, 3, 6, dtype=np.float32)
+    arrays = [x, np.int32(5), rate]
+    graph = lx.compile(function).lower(*arrays).optimized
+    for got, want in zip(run_as_gpu(graph, arrays), interpret(graph, *arrays, dtype=np.float64), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * 1000)
+    source = dispatch_of(graph, GENERIC_GPU).shader.source
+    main = source[source.index("void main"):]
+    before, after = main[: main.index("barrier();")], main[main.rindex("barrier();"):]
+    assert "lx_sin(" in before and "lx_cos(" in before and "lx_exp" not in before
+    assert "lx_sin(" not in after and "lx_cos(" not in after and "lx_exp" in after
+
+
 def test_numbers_that_all_rows_share_do_not_choose_their_schedule() -> None:
     """Sums of columns of what is made of two numbers a row: the whole array decides, and neighbours are columns."""
     kernel = _kernel(parse(dedent("""
