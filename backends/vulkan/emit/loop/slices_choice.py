@@ -32,6 +32,7 @@ class SlicedLoops:
     threads: int = 512  # of a workgroup
     least_threads: int = 32
     kept: int = 24  # vectors of what is the same in all turns that an invocation keeps in registers
+    ahead: int = 16  # numbers that an invocation loads a turn ahead, at most
     nbytes: int = 1 << 19  # that a turn reads of that, at most
     busy_invocations: int = 256  # of a processor: there are at most as many slices as processors
     steps: int = 64  # of an invocation's part of a sum, at most: they are written out
@@ -164,12 +165,12 @@ def _suits(kernel: Kernel) -> bool:
     (dot, *others) = [node for node in kernel.graph.nodes if node.op == "dot"]
     _, groups, parts = columns_of(dot)
     fits = bool(dot.shape) and groups <= SLICED_LOOPS.threads and sizes_of(dot).k <= SLICED_LOOPS.steps * parts
-    return fits and not others and dot.dtype == float32 and not dot.attrs["precision"]
+    return fits and not others and dot.dtype == float32
 
 
 def _has_words(dtype: DType) -> bool:
-    """Whether shared memory holds such an element as memory does."""
-    return dtype == bool_ or (dtype.bits == 32 and dtype.storage.itemsize == 4)
+    """Whether a word of shared memory holds such an element: floats of 16 bits as rounded ones of 32."""
+    return dtype == bool_ or (dtype.bits == 16 and dtype.is_float) or (dtype.bits == 32 and dtype.storage.itemsize == 4)
 
 
 def _unchanging_bytes(loop: Node, found: ScheduledSlices) -> int:

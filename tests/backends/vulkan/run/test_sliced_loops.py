@@ -12,12 +12,13 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
-from lavax.backends.vulkan.emit.loop import slices_choice
+from lavax.backends.vulkan.emit.loop import slices, slices_choice
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.ir import Graph, Node, interpret
+from lavax.ir.types import DTYPES
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
@@ -111,6 +112,43 @@ def loss(w: Any, h: Any, rows: Any) -> Any:
     return lnp.sum(last * lnp.sin(last)) + lnp.sum(stacked * stacked * rows)
 
 
+def loss_of_gates(u: Any, h: Any, b: Any, rows: Any) -> Any:
+    (last, _), (stacked, cells) = lstm(h, u, b, rows)
+    return lnp.sum(last * lnp.sin(last)) + lnp.sum(stacked * cells * rows)
+
+
+def joined(h: Any, w: Any, rows: Any) -> Any:
+    """What is multiplied is parts end to end, joined, and padded to where they belong, as gradients of gates are."""
+
+    def turn(h: Any, x: Any) -> Any:
+        a, b = lnp.sin(h) * x, h - x * x
+        left, right = lnp.pad(a, [(0, 0), (0, 8)]) + lnp.pad(b, [(0, 0), (8, 0)]), lnp.concatenate([b * h, a], axis=1)
+        return lnp.tanh((left + right * 2.0) @ w), left
+
+    return lx.scan(turn, h, rows)
+
+
+def of_two_parts(h: Any, w: Any, rows: Any) -> Any:
+    """Values that are as wide as two of the parts that others end at."""
+
+    def turn(h: Any, x: Any) -> Any:
+        two = lnp.concatenate([h, h * x], axis=1) * 0.5
+        whole = lnp.pad(two, [(0, 0), (8, 0)]) + lnp.concatenate([lnp.sin(x), h, x], axis=1)
+        return lnp.tanh((whole + lnp.concatenate([two, x], axis=1)) @ w), h
+
+    return lx.scan(turn, h, rows)
+
+
+def unequal(h: Any, w: Any, rows: Any) -> Any:
+    """Parts of two lengths, and a part that is padded with ones."""
+
+    def turn(h: Any, x: Any) -> Any:
+        whole = lnp.concatenate([h[:, :3] * x[:, 1:4], h, lnp.cos(x[:, :5])], axis=1)
+        return lnp.tanh((whole + lnp.pad(h * x, [(0, 0), (0, 8)], constant_values=1.0)) @ w), h
+
+    return lx.scan(turn, h, rows)
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "rnn": (rnn, (H, W, ROWS)),
     "rnn in reverse": (lambda h, w, rows: rnn(h, w, rows, reverse=True), (H, W, ROWS)),
@@ -126,6 +164,10 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradient of neighbours": (lx.grad(loss_of_neighbours, argnums=(0, 1)), (normal(3, 40), normal(11, 3, 40))),
     "ctc": (ctc, (normal(12, 3, 6), random.integers(1, 6, (3, 4)).astype(np.int32))),
     "gradient of ctc": (lx.grad(ctc), (normal(12, 3, 6), random.integers(1, 6, (3, 4)).astype(np.int32))),
+    "joined": (joined, (H, normal(16, 8, scale=0.1), ROWS)),
+    "of two parts": (of_two_parts, (H, normal(24, 8, scale=0.1), ROWS)),
+    "unequal": (unequal, (H, normal(16, 8, scale=0.3), ROWS)),
+    "gradient of gates": (lx.grad(loss_of_gates, argnums=(0, 1)), (normal(8, 32, scale=0.3), H, normal(32), ROWS)),
     "gradient": (lx.grad(loss, argnums=(0, 1, 2)), (W, H, ROWS)),
 }
 
@@ -174,6 +216,73 @@ def test_workgroups_compute_what_the_loop_does(name: str) -> None:
     for found, wanted in zip(results, interpret(graph, *arguments), strict=True):
         scale = max(1.0, float(np.max(np.abs(wanted))))
         np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * scale)
+
+
+def narrow(name: str, dtype: str) -> tuple[Graph, list[np.ndarray]]:
+    """A loop's graph over numbers of 16 bits, and these in float32."""
+    function, arguments = LOOPS[name]
+    kind = DTYPES[dtype]
+    given = [kind.rounded(np.asarray(argument)).astype("f") for argument in arguments]
+    shapes = [lx.ShapeDtype(argument.shape, kind.user_name) for argument in given]
+    return simplify(lx.trace(function)(*shapes)), given
+
+
+NARROW = ("rnn", "odd extents", "lstm", "gru", "matrices of rows", "joined", "gradient of gates", "gradient")
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("kept", [24, 3])
+@pytest.mark.parametrize("name", NARROW)
+def test_floats_of_16_bits_are_sliced_too(name: str, kept: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where registers have too little room for vectors of numbers, and hold some as words."""
+    limits(monkeypatch, kept=kept)
+    graph, arguments = narrow(name, dtype)
+    assert slice_kernels(program_of(graph))
+    results = run(graph, arguments, device=backend_with(kind="gpu"))
+    for found, wanted in zip(results, interpret(graph, *arguments), strict=True):
+        scale = max(1.0, float(np.max(np.abs(wanted))))
+        error = np.abs(found.astype(np.float64) - wanted)
+        assert np.max(error) <= {"bf16": 2**-5, "f16": 2**-8}[dtype] * scale
+
+
+def shader_of(graph: Graph) -> str:
+    """The shader of a graph's last loop."""
+    plan = emit_program(program_of(graph), GENERIC_GPU)
+    sources: list[str] = [each.shader.source for each in plan.dispatches]
+    return [source for source in sources if "int turn = 0" in source][-1]
+
+
+def limits(monkeypatch: pytest.MonkeyPatch, **changes: int) -> None:
+    changed = replace(slices_choice.SLICED_LOOPS, **changes)
+    for module in (slices_choice, slices):
+        monkeypatch.setattr(module, "SLICED_LOOPS", changed)
+
+
+@pytest.mark.parametrize(("kept", "words", "in_turns"), [(24, 0, 0), (4, 2, 0), (3, 4, 0), (2, 4, 1)])
+def test_registers_hold_numbers_and_then_words(
+    kept: int, words: int, in_turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five vectors are the same in all turns. What there is no room for is read in each turn."""
+    limits(monkeypatch, kept=kept, ahead=0)
+    shapes = [lx.ShapeDtype(shape, "bfloat16") for shape in ((3, 20), (20, 20), (11, 3, 20))]
+    before, turn = shader_of(simplify(lx.trace(rnn)(*shapes))).split("int turn = 0")
+    assert before.count("uvec2 v") == words and turn.count("U32x2(") == in_turns
+
+
+def test_an_element_of_joined_parts_is_computed_alone() -> None:
+    function, arguments = LOOPS["gradient of gates"]
+    source = shader_of(graph_of(function, arguments))
+    assert "mix(" not in source and "int f = e - 24;" in source
+    function, arguments = LOOPS["unequal"]
+    assert "mix(" in shader_of(graph_of(function, arguments))
+
+
+def test_rows_are_loaded_a_turn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, arguments = LOOPS["neighbours in reverse"]
+    graph = graph_of(function, arguments)
+    assert "max(v" in (source := shader_of(graph)) and source.count("ahead0_float0 = ") == 2
+    limits(monkeypatch, ahead=0)
+    assert "ahead0" not in shader_of(graph)
 
 
 @pytest.mark.parametrize("name", OTHERS)
