@@ -13,7 +13,7 @@ from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, in_front, to_front
-from lavax.passes.build.builder import build, logical_and, splat, where
+from lavax.passes.build.builder import build, clamp, equal, logical_and, splat, where
 from lavax.passes.build.control_flow import control_flow, item, parts_of
 from lavax.passes.build.ended_lanes import asked_by_lane
 
@@ -48,28 +48,47 @@ def _differing(graph: Graph, flags: Sequence[bool], axis: Axis) -> list[bool]:
 
 def _switch(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     index, *arguments = operands
-    flags = [argument.batched for argument in arguments]
+    flags = [argument.batched or (index.batched and _is_own(argument.node.type)) for argument in arguments]
     every = [True] * len(parts_of(node))
     branches = [_batched(branch, flags, every, axis) for branch in node.attrs["branches"]]
     types = [output.type for output in branches[0].outputs]
-    nodes = [argument.node for argument in arguments]
+    nodes = [in_front(o, axis) if flag else o.node for o, flag in zip(arguments, flags, strict=True)]
     if not index.batched:
         return Operand(control_flow("switch", (index.node, *nodes), types, branches=tuple(branches)), True)
-    return Operand(as_call(_choice(branches, index.node), (index.node, *nodes)), True)
+    return Operand(as_call(_choice(branches, index.node, flags), (index.node, *nodes)), True)
 
 
-def _choice(branches: Sequence[Graph], index: Node) -> Graph:
-    """Computes all branches and selects, per element, the results of its own."""
+def _is_own(type: TensorType) -> bool:
+    """Whether each element gets its own of what is the same for all, so that an element whose branch is not taken adds
+    nothing to its gradient. Arrays stay shared: copies of weights would take the batch times their memory."""
+    return type.rank == 0 and type.dtype.is_inexact
+
+
+def _choice(branches: Sequence[Graph], index: Node, flags: Sequence[bool]) -> Graph:
+    """Computes all branches and selects, per element, the results of its own.
+
+    Gradients pass only through the operands of the branch that is taken: in another the derivative may be infinite, and
+    with a cotangent of zero gives NaN.
+    """
     from lavax.passes.build.inline import inline
 
     number = input_node("index", index.type)
     inputs = [input_node(f"x{position}", node.type) for position, node in enumerate(branches[0].inputs)]
-    results = [inline(branch, inputs) for branch in branches]
+    within = clamp(number, 0, len(branches) - 1)
+    taken = [equal(within, splat(case, number.type)) for case in range(len(branches))]
+    results = [
+        inline(branch, [_watched(x, case) if flag else x for x, flag in zip(inputs, flags, strict=True)])
+        for branch, case in zip(branches, taken, strict=True)
+    ]
     chosen = results[-1]
-    for case, found in reversed(list(enumerate(results[:-1]))):
-        reached = build("less_equal", number, splat(case, number.type))
-        chosen = [_select(reached, one, other) for one, other in zip(found, chosen, strict=True)]
+    for case, found in reversed(list(zip(taken, results[:-1], strict=False))):
+        chosen = [_select(case, one, other) for one, other in zip(found, chosen, strict=True)]
     return graph_of((number, *inputs), chosen)
+
+
+def _watched(x: Node, taken: Node) -> Node:
+    """`x`, whose gradient reaches it where its branch is taken."""
+    return _select(taken, x, build("stop_gradient", x)) if x.dtype.is_inexact else x
 
 
 def _select(condition: Node, chosen: Node, other: Node) -> Node:

@@ -64,6 +64,32 @@ def test_where_hides_nan_of_the_branch_not_taken(wrap: Wrap) -> None:
     close(wrap(lx.vmap(branch))(np.array([0.0, 4.0], "f")), [0, 0.25])
 
 
+def test_branches_not_taken_add_nothing_to_gradients(wrap: Wrap) -> None:
+    """Over a batch of predicates all branches are computed; infinite derivatives of the others must not reach any
+    operand, closed over or given, of the batch or the same for all."""
+
+    def safe(x: Any, scale: Any) -> Any:
+        return lx.cond(x > 0, lambda: lnp.sqrt(scale * x), lambda: scale * 0)
+
+    def chosen(number: Any, x: Any, scale: Any) -> Any:
+        branches = [lambda x: scale * lnp.log(x), lambda x: scale * x**2, lambda x: lnp.sqrt(x) + scale]
+        return lx.switch(number, branches, x)
+
+    xs = np.array([0.0, 4.0, 0.0], "f")
+    by_both = wrap(lx.grad(lambda x, scale: lnp.sum(lx.vmap(safe, (0, None))(x, scale)), (0, 1)))
+    for found, expected in zip(by_both(xs, np.float32(1)), ([0, 0.25, 0], 1), strict=True):
+        close(found, expected)
+    numbers = np.array([-1, 1, 2, 9], np.int32)  # those beyond the branches are the first and the last
+    xs = np.array([4.0, 0.0, 9.0, 16.0], "f")
+    total = lambda x, scale: lnp.sum(lx.vmap(chosen, (0, 0, None))(numbers, x, scale))  # noqa: E731
+    by_both = wrap(lx.grad(total, (0, 1)))
+    for found, expected in zip(by_both(xs, np.float32(2)), ([0.5, 0, 1 / 6, 1 / 8], np.log(4) + 2), strict=True):
+        close(found, expected)
+    close(wrap(total)(xs, np.float32(2)), 2 * np.log(4) + 0 + (3 + 2) + (4 + 2))
+    by_twice = wrap(lx.grad(lambda x: lnp.sum(lx.vmap(lx.grad(safe), (0, None))(x, 1.0))))
+    close(by_twice(np.array([0.0, 4.0], "f")), [0, -1 / 32])
+
+
 def test_ties_share(wrap: Wrap) -> None:
     tied = np.array([2.0, 1.0, 2.0, 2.0], "f")
     close(wrap(lx.grad(lnp.max))(tied), np.array([1, 0, 1, 1]) / 3)
