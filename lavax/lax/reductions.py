@@ -60,8 +60,12 @@ def reduce(
     leaves, structure = pytree.flatten(operands)
     values, starts = [as_value(leaf) for leaf in leaves], [as_value(leaf) for leaf in pytree.leaves(init_values)]
     axes = _axes("reduce", values[0], dimensions)
+
+    def of_leaves(*pair: Value) -> Any:
+        return computation(*(pytree.unflatten(structure, [value]) for value in pair))
+
     if len(values) == 1:
-        kind = kind_of(computation, values[0].dtype)
+        kind = kind_of(computation if structure.node_data() is None else of_leaves, values[0].dtype)
         if kind is not None:
             value, start = values[0], starts[0]
             made = JOINS[kind](start, _reduced(kind, value, axes))

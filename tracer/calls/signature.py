@@ -70,9 +70,11 @@ def signature_of(function: Callable[..., Any], transformation: str) -> Signature
     """The signature of `function`, which `transformation` was given.
 
     If a function hides its signature, its arguments are called arg.0, arg.1, … Raises TypeError if it is not a
-    function.
+    function, or one that yields.
     """
     require_function(function, f"{transformation} takes a function")
+    if inspect.isgeneratorfunction(function):
+        raise user_error(TypeError, f"{transformation} takes a function that returns; {function!r:.80} yields")
     name = function_name(function)
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lavax.base.errors import ConcretizationError, ShapeError
+from lavax.base.errors import ConcretizationError, DtypeError, ShapeError
 from lavax.ir import int32
 from lavax.ir.location import user_error
 from lavax.tracer.compiled.executable import apply_graph
@@ -24,7 +24,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     """`true_fun(*operands)` if `pred`, a scalar, is true (not zero), else `false_fun(*operands)`.
 
     Both functions return pytrees of the same structure, shapes and dtypes; only one runs. Raises ControlFlowTypeError
-    if they differ, ShapeError if the predicate is not a scalar.
+    if they differ, DtypeError if the predicate is complex, ShapeError if it is not a scalar.
     """
     predicate = lift(pred)
     if predicate.shape != ():
@@ -32,6 +32,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
             ShapeError,
             f"cond: the predicate must be a scalar, got {predicate.type}; for a choice by element use where",
         )
+    if predicate.type.dtype.is_complex:
+        raise user_error(DtypeError, f"cond: the predicate must be real, got {predicate.type}")
     if predicate.type.dtype.kind != "bool":
         predicate = bind("not_equal", predicate, constant(0, predicate.type))
     return _branch("cond", bind("cast", predicate, type=INDEX), (false_fun, true_fun), operands)

@@ -57,6 +57,11 @@ class ShapeDtype:
         """The number of elements."""
         return prod(self.shape)
 
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
     def update(self, **changes: Any) -> ShapeDtype:
         """The same with another `shape` or `dtype`."""
         return ShapeDtype(**{"shape": self.shape, "dtype": self.dtype, **changes})

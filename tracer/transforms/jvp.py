@@ -1,7 +1,7 @@
 """Pushforwards: forward-mode derivatives."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lavax.base.errors import NonFloatArgumentError
@@ -9,10 +9,14 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import graph_of
 from lavax.ir.location import user_error
+from lavax.ir.types import TensorType
 from lavax.passes.differentiate import jvp as differentiate_forwards
 from lavax.passes.simplify import simplify
+from lavax.tracer.calls.call import CallStructure
+from lavax.tracer.calls.signature import Signature
 from lavax.tracer.compiled.executable import apply_graph
-from lavax.tracer.pytrees.pytree import TreeDef, flatten_up_to, unflatten
+from lavax.tracer.pytrees.keys import GetAttrKey
+from lavax.tracer.pytrees.pytree import NodeKind, TreeDef, flatten_up_to, register, unflatten
 from lavax.tracer.tracing.convert import constant, value_like
 from lavax.tracer.transforms.arguments import Arguments
 from lavax.tracer.transforms.float0 import is_float0
@@ -32,13 +36,58 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp takes primals and tangents as two tuples, with one entry per argument: jvp(f, (x,), (t,))")
     call = transformed_call(fun, primals, {}, "jvp", has_aux, floats)
-    by, given = _tangents_of(call.arguments, tangents)
+    by, given = _places(call.arguments).tangents(tangents)
     graph = finished(_with_tangents(simplify(call.graph), call, by))
     weak = [*call.traced.weak, *call.weak_floats]
     outputs = apply_graph(graph, [*call.values, *given], weak)
     value, auxiliary = call.parts(outputs)
-    pushed = _tangent_tree(call.structure, call.results, outputs[len(call.graph.outputs) :])
+    types = [output.type for output in call.results]
+    pushed = _tangent_tree(call.structure, types, outputs[len(call.graph.outputs) :])
     return (value, pushed, auxiliary) if has_aux else (value, pushed)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where tangents of a call's arguments belong: the numbers among them, without their values."""
+
+    signature: Signature
+    call: CallStructure
+    types: Mapping[int, TensorType]  # leaves of the arguments that are numbers -> their types
+
+    def tangents(self, trees: Sequence[Any]) -> tuple[list[int], list[Value]]:
+        """Which of the numbers have tangents, and the tangents, from one tree for each argument."""
+        parts = flatten_up_to(self.call.positional, tuple(trees))
+        names = self.call.names(self.signature)
+        by, given = [], []
+        for number, (leaf, type) in enumerate(self.types.items()):
+            part = parts[leaf]
+            if part is None or is_float0(part):
+                continue
+            if not type.dtype.is_inexact:
+                raise user_error(
+                    NonFloatArgumentError,
+                    f"the tangent of {names[leaf]}, which is {type}, must be None: integers and bools do not change by "
+                    f"small amounts. Got {part!r:.60}",
+                )
+            by.append(number)
+            given.append(value_like(part, type, f"the tangent of {names[leaf]}: {type}"))
+        return by, given
+
+
+def _places(arguments: Arguments) -> Places:
+    types = {leaf: arguments.leaves[leaf].type for leaf in arguments.inputs}
+    return Places(arguments.signature, arguments.call, types)
+
+
+@dataclass(frozen=True, eq=False)
+class PushforwardRule:
+    """A pushforward without the values that the function computed."""
+
+    graph: Graph  # residuals and tangents -> tangents of the float results
+    places: Places
+    result: TreeDef
+    types: tuple[TensorType, ...]  # of the leaves of the function's result
+    weak: tuple[bool, ...]  # of the float leaves among these
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,24 +95,36 @@ class Pushforward:
     """Tangents of a function's arguments -> tangent of its result; may be called many times.
 
     Takes one tree per argument, as `jvp` does, and returns a tree of the result's structure. It keeps the values that
-    the function computed; branches and loops run again with the tangents.
+    the function computed, which are its children as a container: so it can be passed to compiled functions, and
+    returned from them. Branches and loops run again with the tangents.
     """
 
-    graph: Graph  # residuals and tangents -> tangents of the float results
+    rule: PushforwardRule
     residuals: tuple[Value, ...]
-    call: TransformedCall
 
     def __call__(self, *tangents: Any) -> Any:
-        arguments = self.call.arguments
-        by, found = _tangents_of(arguments, tangents)
+        rule = self.rule
+        by, found = rule.places.tangents(tangents)
         known = dict(zip(by, found, strict=True))
         given = [
-            known[number] if number in known else constant(0.0, value.type)
-            for number, value in enumerate(arguments.values)
-            if value.type.dtype.is_inexact
+            known[number] if number in known else constant(0.0, type)
+            for number, type in enumerate(rule.places.types.values())
+            if type.dtype.is_inexact
         ]
-        outputs = apply_graph(self.graph, [*self.residuals, *given], self.call.weak_floats)
-        return _tangent_tree(self.call.structure, self.call.results, outputs)
+        outputs = apply_graph(rule.graph, [*self.residuals, *given], rule.weak)
+        return _tangent_tree(rule.result, rule.types, outputs)
+
+
+register(
+    Pushforward,
+    NodeKind(
+        "Pushforward",
+        lambda pushforward: ((pushforward.residuals,), pushforward.rule),
+        lambda rule, children: Pushforward(rule, tuple(children[0])),
+        lambda rule, count: (GetAttrKey("residuals"),),
+        Pushforward,
+    ),
+)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -80,7 +141,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     halves = split(graph, len(call.graph.inputs), len(call.graph.outputs))
     weak = [*call.traced.weak, *[False] * halves.residual_count]
     results = apply_graph(halves.first, call.values, weak)
-    pushforward = Pushforward(halves.second, tuple(results[len(call.graph.outputs) :]), call)
+    types = tuple(output.type for output in call.results)
+    rule = PushforwardRule(halves.second, _places(call.arguments), call.structure, types, tuple(call.weak_floats))
+    pushforward = Pushforward(rule, tuple(results[len(call.graph.outputs) :]))
     value, auxiliary = call.parts(results)
     return (value, pushforward, auxiliary) if has_aux else (value, pushforward)
 
@@ -92,27 +155,7 @@ def _with_tangents(value_graph: Graph, call: TransformedCall, by: Sequence[int])
     return graph_of(graph.inputs, graph.outputs[: len(call.graph.outputs) + count])
 
 
-def _tangents_of(arguments: Arguments, tangents: Sequence[Any]) -> tuple[list[int], list[Value]]:
-    """Which of the arguments' numbers have tangents, and the tangents."""
-    parts = flatten_up_to(arguments.call.positional, tuple(tangents))
-    names = arguments.call.names(arguments.signature)
-    by, given = [], []
-    for number, leaf in enumerate(arguments.inputs):
-        type, part = arguments.leaves[leaf].type, parts[leaf]
-        if part is None or is_float0(part):
-            continue
-        if not type.dtype.is_inexact:
-            raise user_error(
-                NonFloatArgumentError,
-                f"the tangent of {names[leaf]}, which is {type}, must be None: integers and bools do not change by "
-                f"small amounts. Got {part!r:.60}",
-            )
-        by.append(number)
-        given.append(value_like(part, type, f"the tangent of {names[leaf]}: {type}"))
-    return by, given
-
-
-def _tangent_tree(structure: TreeDef, results: Iterable[Any], found: Sequence[Value]) -> Any:
+def _tangent_tree(structure: TreeDef, types: Iterable[TensorType], found: Sequence[Value]) -> Any:
     """The tangents as a tree of the result's structure, with None at leaves that are not float."""
     remaining = iter(found)
-    return unflatten(structure, [next(remaining) if result.dtype.is_inexact else None for result in results])
+    return unflatten(structure, [next(remaining) if type.dtype.is_inexact else None for type in types])

@@ -14,13 +14,13 @@ def reinterpreted(name: str, value: Value, dtype: DType) -> Value:
     """The bits of each element as those of `dtype`.
 
     Of a narrower dtype there are several for each element, along a new last axis, the lowest bits first. Of a wider one
-    the last axis, of that extent, becomes one element. Raises DtypeError for truth values, and ShapeError for a last
-    axis of another extent.
+    the last axis, of that extent, becomes one element. Raises DtypeError for truth values as numbers and numbers as
+    truth values, and ShapeError for a last axis of another extent.
     """
     held = value.type.dtype
     if held != dtype and (held.is_complex or dtype.is_complex):
         return _of_parts(name, value, dtype)
-    if "bool" in (held.kind, dtype.kind):
+    if held != dtype and "bool" in (held.kind, dtype.kind):
         raise dtype_error(f"{name}: truth values have no bits to read, got {value.type} and {dtype.user_name}")
     if held.bits == dtype.bits:
         return _of_one_width(value, dtype)

@@ -67,6 +67,22 @@ def test_random_bits_follow_the_key() -> None:
     assert abs(float(lnp.mean(lnp.astype(bits, "float32"))) / 2**32 - 0.5) < 0.05
 
 
+def test_reduce_takes_trees_of_one_array() -> None:
+    x = np.float32([[1, 2, 3], [4, 5, 6]])
+    (total,) = lax.reduce((x,), (np.float32(3),), lambda a, b: (a[0] + b[0],), (0,))
+    np.testing.assert_array_equal(total, x.sum(0) + 3)
+    found = lax.reduce({"x": x}, {"x": np.float32(5)}, lambda a, b: {"x": lax.max(a["x"], b["x"])}, (1,))
+    np.testing.assert_array_equal(found["x"], [5, 6])
+    (joined,) = lax.reduce([x], [np.float32(0)], lambda a, b: [a[0] + b[0] + a[0] * b[0]], (0,))
+    np.testing.assert_allclose(joined, (1 + x).prod(0) - 1, rtol=1e-6)
+
+
+def test_bits_of_truth_values_are_truth_values() -> None:
+    truth = np.array([True, False])
+    found = lax.bitcast_convert_type(truth, bool)
+    assert found.dtype == bool and np.array_equal(found, truth)
+
+
 def test_roots_have_second_derivatives() -> None:
     root = lx.grad(lx.grad(lambda a: CASES["custom_root"][0](lax, a)))
     assert float(root(2.0)) == pytest.approx(-2 / 9 * 2 ** (-5 / 3), rel=1e-4)
@@ -92,6 +108,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: lax.dot_general(np.ones((2, 3)), np.ones((2, 3)), (((1,), (0,)), ((), ()))), lx.ShapeError, "extents"
     ),
     "reduce": (lambda: lax.reduce_sum(np.ones((2, 3)), (0, 2)), lx.AxisError, "are not different axes"),
+    "a complex predicate": (lambda: lax.cond(1j, lambda: 1, lambda: 2), lx.DtypeError, "must be real, got c64"),
     "groups": (lambda: lax.psum(1, "i", axis_index_groups=[[0]]), ValueError, "axis_index_groups must be None"),
 }  # fmt: skip
 

@@ -48,6 +48,15 @@ def test_what_is_no_function(words: str) -> None:
         NO_FUNCTION[words](3)
 
 
+def test_functions_that_yield() -> None:
+    def each(x: Any) -> Any:
+        yield x
+
+    for transformation in (lx.jit, lx.grad, lx.vmap, lx.jacfwd, lx.custom_vjp):
+        with pytest.raises(TypeError, match=r"takes a function that returns; <function .*each.* yields"):
+            transformation(each)
+
+
 def identity(x: Any) -> Any:
     return x
 

@@ -61,6 +61,7 @@ def test_arguments_may_be_abstract() -> None:
     result = lx.eval_shape(lambda x: {"a": lnp.sum(x, axis=0), "b": lnp.argmax(x)}, described)
     assert result == {"a": lx.ShapeDtype((2,), np.dtype("f4")), "b": lx.ShapeDtype((), np.dtype("i4"))}
     assert result["a"] == lx.ShapeDtype([2], "float32") and hash(result["a"]) == hash(lx.ShapeDtype([2], "float32"))
+    assert len(result["a"]) == 2
     assert "f32[5,2]" in lx.compile(lnp.sin).lower(described).as_text("ir")
 
 

@@ -10,6 +10,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.base.errors import DtypeError, LinearityError, NonFloatArgumentError, ShapeError, TreeMismatchError
 from tests.closeness import close
+from tests.numpy_backend import NumpyBackend
 
 X = np.array([0.5, -1.0, 2.0], "f")
 T = np.array([1.0, 0.5, -2.0], "f")
@@ -88,10 +89,25 @@ def test_linearize_computes_the_value_once() -> None:
     for tangent in (T, 2 * T, None):
         expected = 0 * X if tangent is None else lx.jvp(f, (X,), (tangent,))[1]
         close(push(tangent), expected)
-    assert not any(node.op in ("sin", "cos") for node in push.graph.nodes)
+    assert not any(node.op in ("sin", "cos") for node in push.rule.graph.nodes)
     value, push, auxiliary = lx.linearize(lambda x: (x * x, x + 1), X, has_aux=True)
     close(push(T), 2 * X * T)
     close(auxiliary, X + 1)
+
+
+def test_a_pushforward_is_a_container_of_what_the_function_computed(backend: NumpyBackend) -> None:
+    _, push = lx.linearize(lambda x, count: {"y": lnp.sin(x) * count, "n": count}, X, 3)
+    apply = lx.compile(lambda push, tangent: push(tangent, None)["y"])
+    for factor in (1, 2):
+        close(apply(push, factor * T), factor * 3 * np.cos(X) * T)
+    made = lx.compile(lambda x: lx.linearize(lnp.sin, x)[1])
+    call = lx.compile(lambda push, tangent: push(tangent))
+    close(call(made(X), T), np.cos(X) * T)
+    count = len(backend.compiled)
+    close(call(made(2 * X), T), np.cos(2 * X) * T)
+    assert len(backend.compiled) == count
+    stacked = lx.vmap(lambda x: lx.linearize(lambda y: y * y, x)[1])(X)
+    close(lx.vmap(lambda push, tangent: push(tangent))(stacked, T), 2 * X * T)
 
 
 def test_linear_transpose() -> None:
