@@ -8,6 +8,7 @@ import numpy as np
 
 from lavax.numpy._core.broadcasting import broadcast_arrays
 from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.numpy.elementwise.comparison import where
 from lavax.tracer import bind
@@ -42,8 +43,9 @@ def piecewise(
         number = where(condition, np.int32(position), number)
     numbers, values = broadcast_arrays(number, value)
     branches = [_applied(choice, value, args, kw) for choice in (otherwise, *choices)]
-    found = vmap(lambda number, element: switch(number, branches, element))(numbers.ravel(), values.ravel())
-    return found.reshape(values.shape)
+    lines = (reshaped(each, (values.size,)) for each in (numbers, values))
+    found: Value = vmap(lambda number, element: switch(number, branches, element))(*lines)
+    return reshaped(found, values.shape)
 
 
 def _applied(choice: Any, value: Value, args: tuple[Any, ...], kw: dict[str, Any]) -> Callable[[Value], Value]:
