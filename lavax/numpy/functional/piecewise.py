@@ -32,8 +32,9 @@ def piecewise(
     in number.
     """
     value = as_value(x)
-    rows = isinstance(condlist, (list, tuple)) or np.ndim(condlist) > value.ndim
-    given: list[Any] = list(condlist) if rows else [condlist]
+    conditions: Any = condlist
+    rows = isinstance(conditions, (list, tuple)) or np.ndim(conditions) > value.ndim
+    given = list(conditions) if rows else [conditions]
     choices = list(funclist)
     otherwise: Any = choices.pop() if len(choices) == len(given) + 1 else 0
     if len(choices) != len(given):
