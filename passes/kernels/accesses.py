@@ -8,13 +8,16 @@ from lavax.ir.graph import INPUT, Node
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.index import ZERO, Index, flatten
 from lavax.passes.kernels.kernel import Kernel, once_a_kernel
-from lavax.passes.kernels.reads import READS, Coordinates
+from lavax.passes.kernels.reads import READS, Coordinates, lies_end_to_end
 
 
-def accesses(kernel: Kernel, roots: list[tuple[Node, Coordinates]]) -> dict[Node, dict[Index, None]]:
+def accesses(
+    kernel: Kernel, roots: list[tuple[Node, Coordinates]], joined: bool = False
+) -> dict[Node, dict[Index, None]]:
     """For each input reached from `roots`, the row-major positions read. Stops at reductions and contractions.
 
-    The positions are the keys of a dictionary rather than a set, because a set's order differs between processes.
+    If `joined`, inputs that lie end to end are one array, as they are for shaders that choose among addresses. The
+    positions are the keys of a dictionary rather than a set, because a set's order differs between processes.
     """
     found: dict[Node, dict[Index, None]] = {}
     seen: set[tuple[Node, Coordinates]] = set()
@@ -24,7 +27,7 @@ def accesses(kernel: Kernel, roots: list[tuple[Node, Coordinates]]) -> dict[Node
         if (node, at) in seen:
             continue
         seen.add((node, at))
-        if node.op == INPUT:
+        if node.op == INPUT or (joined and lies_end_to_end(node)):
             found.setdefault(node, {})[flatten(at, node.shape)] = None
         elif node.op in READS:
             stack.extend(READS[node.op](node, at))

@@ -544,3 +544,9 @@ def grows_by_one(index: Index, name: str) -> bool:
         if coefficient == 1 and name in atom.variables:
             return isinstance(atom, Variable) or (isinstance(atom, Remainder) and atom.dividend.key == name)
     return False
+
+
+def grows_by_one_inside(index: Index, name: str) -> bool:
+    """The same where indices are held near the ends of arrays, as those of arrays that lie end to end."""
+    held = (atom.index for atom, coefficient in index.terms if coefficient == 1 and isinstance(atom, Near))
+    return grows_by_one(index, name) or any(grows_by_one_inside(inner, name) for inner in held)

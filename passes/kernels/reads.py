@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Node
+from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import names_of_family
 from lavax.passes.kernels.index import (
     ZERO,
@@ -144,6 +144,21 @@ def concatenate_starts(node: Node) -> list[int]:
     return starts
 
 
+# Operations whose elements are each one of their operand's.
+MOVES = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
+
+
+def lies_end_to_end(node: Node) -> bool:
+    """Whether a concatenation is of inputs that are only moved."""
+    return node.op == "concatenate" and all(map(_is_moved_input, node.operands))
+
+
+def _is_moved_input(node: Node) -> bool:
+    while node.op in MOVES:
+        (node,) = node.operands
+    return node.op == INPUT or lies_end_to_end(node)
+
+
 def _concatenate(node: Node, at: Coordinates) -> tuple[Read, ...]:
     axis = node.attrs["axis"]
     reads = []
@@ -153,20 +168,17 @@ def _concatenate(node: Node, at: Coordinates) -> tuple[Read, ...]:
     return tuple(reads)
 
 
-_MOVES_OF_INDICES = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
-
-
 def behind_counted(index: Node) -> list[Node]:
     """The nodes of which the value of an index operand is made, operands first, if `counted` knows it; else none."""
     chain = [index]
-    while chain[-1].op in _MOVES_OF_INDICES:
+    while chain[-1].op in MOVES:
         chain.append(chain[-1].operands[0])
     return chain[::-1] if chain[-1].op in ("iota", "constant") else []
 
 
 def counted(index: Node, at: Coordinates) -> Index | None:
     """The value of an index operand that counts or is constant, however it was moved; None: it must be read."""
-    while index.op in _MOVES_OF_INDICES:
+    while index.op in MOVES:
         ((index, at),) = READS[index.op](index, at)
     if index.op == "iota":
         axis: int = index.attrs["axis"]

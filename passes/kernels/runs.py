@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import ZERO, Index, add, clamp, linear, substitute, variable
-from lavax.passes.kernels.reads import READS, Coordinates, Read
+from lavax.passes.kernels.reads import MOVES, READS, Coordinates, Read
 
-_MOVES = frozenset(("reshape", "transpose", "broadcast", "slice", "flip"))
 _ALONG = "along the run"
 
 
@@ -63,7 +62,7 @@ def _varies(places: Sequence[Index]) -> bool:
 
 def _moved(node: Node) -> Node:
     """The node whose elements a chain of movements reads."""
-    while node.op in _MOVES:
+    while node.op in MOVES:
         (node,) = node.operands
     return node
 
@@ -72,7 +71,7 @@ def _read_along(operand: Node, at: Coordinates, axis: int) -> Read:
     """Where the source of an operand is read, by the number of the element in the run."""
     along = variable(_ALONG, operand.shape[axis])
     read: Read = (operand, (*at[:axis], along, *at[axis + 1 :]))
-    while read[0].op in _MOVES:
+    while read[0].op in MOVES:
         (read,) = READS[read[0].op](*read)
     return read
 

@@ -8,11 +8,13 @@ transpositions vanish in the next convolution, which names other axes of its ope
 
 from __future__ import annotations
 
+from typing import Literal
+
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import build, dot, free_axes_of, located, precision_of, set_location, transposed
-from lavax.passes.build.matching import is_unit_reshape, unit_map
+from lavax.passes.build.matching import axis_groups, is_unit_reshape, unit_map
 from lavax.passes.numerics.rounding import rounds_operands
 from lavax.passes.prepare.moved_values import RULES, Moved, by_axes
 from lavax.passes.simplify import contraction
@@ -20,6 +22,9 @@ from lavax.passes.simplify.window import conv_of_transpose
 from lavax.passes.target.target import Target
 
 Axes = tuple[int, ...]
+# Which reshapes are computed in another order: none, those that only split axes, as of a pool's pixels, or all, also if
+# an axis of the value is then several, as of groups of channels.
+Reshapes = Literal["none", "splits", "groups"]
 
 # Operations that read a transposed operand over other axes.
 _OF_TRANSPOSE = {"conv": conv_of_transpose, "dot": contraction.of_transpose}
@@ -33,19 +38,22 @@ def with_layouts_of_convolutions(graph: Graph, target: Target) -> Graph:
     Groups of channels are moved for devices that stage operands, if convolutions round theirs: sums over groups in this
     order take longer, and products of rounded windows that are loaded as vectors gain more than that. If that
     transposes no fewer bytes, as where convolutions have groups, only what has no groups is moved; and if that does
-    not, because little of what follows is indifferent to the order, the graph stays.
+    not, because little of what follows is indifferent to the order, the graph stays. For other devices, whose tiles
+    read any order of axes, no reshape is moved.
     """
     convolutions = [node for node in graph.nodes if node.op == "conv"]
     if not convolutions and not any(node.op == "depthwise_conv" for node in graph.nodes):
         return graph
-    rounds = target.products.stages_operands and all(map(rounds_operands, convolutions))
-    moved = (_moved(graph, moves_groups) for moves_groups in ((True, False) if rounds else (False,)))
+    stages = target.products.stages_operands
+    rounds = stages and all(map(rounds_operands, convolutions))
+    reshapes: dict[Reshapes, bool] = {"groups": rounds, "splits": stages, "none": True}
+    moved = (_moved(graph, kind) for kind, may_be_moved in reshapes.items() if may_be_moved)
     least = _transposed_bytes(graph)
     return next((found for found in moved if _transposed_bytes(found) < least), graph)
 
 
-def _moved(graph: Graph, moves_groups: bool) -> Graph:
-    layouts = _Layouts(graph, moves_groups)
+def _moved(graph: Graph, reshapes: Reshapes) -> Graph:
+    layouts = _Layouts(graph, reshapes)
     with located():
         for node in graph.nodes:
             set_location(node.location)
@@ -60,9 +68,9 @@ def _transposed_bytes(graph: Graph) -> int:
 class _Layouts:
     """The values of the new graph, by those of the old one: as they are, or moved."""
 
-    def __init__(self, graph: Graph, moves_groups: bool) -> None:
+    def __init__(self, graph: Graph, reshapes: Reshapes) -> None:
         inputs = graph.inputs
-        self._moves_groups = moves_groups
+        self._reshapes = reshapes
         self._spread = _products_of_windows(graph)
         self._plain: dict[Node, Node] = {node: node for node in inputs}
         self._moved: dict[Node, Moved] = {}
@@ -120,10 +128,16 @@ class _Layouts:
             return by_axes(found, node.attrs["axes"]) if found in self._written else None
         if node.op == "concatenate":
             return self._concatenated(node)
-        if node.op == "reshape" and not self._moves_groups:
-            return None
         rule = RULES.get(node.op)
-        return rule(node, self._moved[first]) if rule is not None and first in self._moved else None
+        moved_before = rule(node, self._moved[first]) if rule is not None and first in self._moved else None
+        return moved_before if node.op != "reshape" or self._may_be_moved(node, moved_before) else None
+
+    def _may_be_moved(self, reshape: Node, moved: Moved | None) -> bool:
+        if self._reshapes == "splits":
+            pairs = axis_groups(reshape.operands[0].shape, reshape.shape)
+            splits = not is_unit_reshape(reshape) and all(len(left) == 1 for left, _ in pairs)
+            return splits and moved is not None and moved.has_single_axes
+        return self._reshapes == "groups"
 
     def _elementwise(self, node: Node) -> Moved | None:
         """The operation before the movement that at least half of its large operands share.

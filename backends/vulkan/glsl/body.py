@@ -11,12 +11,13 @@ neighbours in memory are one load; so are some that are asked for one by one (`n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from operator import attrgetter
+from typing import Any, TypeVar
 
-from lavax.backends.vulkan.glsl import neighbours
+from lavax.backends.vulkan.glsl import end_to_end, neighbours
 from lavax.backends.vulkan.glsl.accesses import WORD_BYTES, element_types
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, EXPRESSIONS, VECTOR, Call, literal, type_name
@@ -85,6 +86,7 @@ class Asked:
 
 
 Instance = tuple[Node, Place]
+_Found = TypeVar("_Found")
 _KEY = attrgetter("key")
 _LANES = frozenset((LANE_NAME,))
 
@@ -117,6 +119,7 @@ class Body:
         self.memory = Memory(self.uses)
         self.constants = ConstantTexts(parameters)
         self.scopes = [Scope(frozenset())]
+        self.provided: set[Node] = set()  # arrays that some elements are known of
         self.pinned = 0  # values are written in this block or one inside it, whatever they depend on
         self._meaning: Mapping[str, Index] = {}
         self._places: dict[tuple[tuple[str, ...], tuple[str, ...]], Place] = {}
@@ -124,6 +127,7 @@ class Body:
         self._asked: dict[int, Asked] = {}
         self._read: dict[tuple[Node, int], tuple[Read, ...]] = {}
         self._positions: dict[tuple[Node, int], Index] = {}
+        self._known: dict[tuple[Node, int], Any] = {}
         self._places_here: dict[int, Place] = {}
         self._names = 0
 
@@ -301,6 +305,10 @@ class Body:
             elif reads is not None:
                 self._write(wanted, place, self._expression(wanted, there, reads), self._depth_of_reads(reads))
             else:
+                joined = end_to_end.element(self, wanted, there) if wanted.op == "concatenate" else None
+                if joined is not None:
+                    self._write(wanted, place, joined)
+                    continue
                 reads = self._reads(wanted, there)
                 stack.append((wanted, there, reads))
                 stack.extend([(read, where, None) for read, where in reversed(reads)])
@@ -362,6 +370,15 @@ class Body:
             self._asked_of(at)
             reads = READS[node.op] if self.parameters.lifted else reads_in_one
             found = self._read[node, id(at)] = reads(node, at)
+        return found
+
+    def once(self, node: Node, at: Coordinates, find: Callable[[], _Found]) -> _Found:
+        """What is found out about a node at coordinates of the kernel, once for all steps of its loops."""
+        key = node, id(at)
+        if key not in self._known:
+            self._asked_of(at)
+            self._known[key] = find()
+        found: _Found = self._known[key]
         return found
 
     def _position(self, node: Node, at: Coordinates) -> Index:
@@ -442,12 +459,17 @@ class Body:
         found = scope.loads[load] = GlslValue(name, value.width)
         return found
 
+    def is_in_memory(self, array: Node) -> bool:
+        """Whether an array is loaded by address, and no elements of it are in registers or shared memory already."""
+        return array in self.addresses and array not in self.provided
+
     def loads(self) -> int:
         """The number of loads from memory in the open blocks."""
         return sum(len(scope.loads) for scope in self.scopes)
 
     def provide(self, node: Node, position: Index, value: GlslValue) -> None:
         """Records an array's element at a position, in the shader's variables, so that it is not loaded."""
+        self.provided.add(node)
         self.scopes[-1].loads[node, position.key] = value
 
     def load_at(self, node: Node, position: Index) -> GlslValue:

@@ -201,6 +201,19 @@ def test_groups_stay_where_convolutions_have_float32() -> None:
     assert transposed_activations(with_layouts_of_convolutions(graph, STAGING))
 
 
+def test_a_pool_by_a_reshape_is_moved_in_float32_too_where_operands_are_staged() -> None:
+    """As between DenseNet's blocks, which then join what they computed to a pool of the block before."""
+
+    def network(x: Any, first: Any, second: Any) -> Any:
+        x = lnp.mean(conv(x, first).reshape(2, 6, 5, 2, 6, 2), (3, 5))
+        x = lnp.concatenate([x, nn.relu(conv(x, second))], 1)
+        return lnp.mean(nn.relu(x - lnp.mean(x, (0, 2, 3), keepdims=True)), (2, 3))
+
+    graph = optimized(network, IMAGES, *WEIGHTS[:2])
+    assert not transposed_activations(check_values(graph))
+    assert transposed_activations(check_values(graph, ANY_DEVICE))
+
+
 def group_norm(x: Any) -> Any:
     return nn.silu(nn.group_norm(x, 3))
 

@@ -24,6 +24,9 @@ class SliceBody(Body):
         self.held: dict[Node, tuple[str, str]] = {}
         self.in_fours: set[str] = set()
 
+    def is_in_memory(self, array: Node) -> bool:
+        return array not in self.held and super().is_in_memory(array)
+
     def load_at(self, node: Node, position: Index) -> GlslValue:
         if node not in self.held:
             return super().load_at(node, position)

@@ -12,7 +12,7 @@ from lavax.backends.vulkan.glsl.launch import at_element, at_row, placed
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import Index, constant, grows_by_one, linear, substitute, variable
+from lavax.passes.kernels.index import Index, constant, grows_by_one, grows_by_one_inside, linear, substitute, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -38,8 +38,10 @@ def bytes_of_partial_results(kernel: Kernel, width: int) -> int:
 
 
 def arrays_kept(kernel: Kernel) -> int:
-    """How many arrays have elements of their own for each row and each element of it."""
-    full = (any({"k", "row"} <= index.variables for index in positions) for positions in _accesses(kernel).values())
+    """How many arrays have elements of their own for each row and each element of it. On GPUs an element of arrays
+    that lie end to end is read from one of them."""
+    arrays = _accesses(kernel, joined=not kernel.paired).values()
+    full = (any({"k", "row"} <= index.variables for index in positions) for positions in arrays)
     return max(sum(full), 1)
 
 
@@ -71,7 +73,8 @@ def unit_strides(kernel: Kernel) -> tuple[int, int]:
     """
     most = kernel.domain.rows * kernel.domain.length
     reads = [(min(node.type.size, most), index) for node, found in _accesses(kernel).items() for index in found]
-    along_row, along_rows = (sum(n for n, index in reads if grows_by_one(index, name)) for name in ("k", "row"))
+    grows = grows_by_one if kernel.paired else grows_by_one_inside
+    along_row, along_rows = (sum(n for n, index in reads if grows(index, name)) for name in ("k", "row"))
     return along_row, along_rows
 
 
@@ -88,9 +91,9 @@ def elements_of_step(kernel: Kernel, rows: Sequence[Index]) -> int:
     return len(found)
 
 
-def _accesses(kernel: Kernel) -> Mapping[Node, Collection[Index]]:
+def _accesses(kernel: Kernel, joined: bool = False) -> Mapping[Node, Collection[Index]]:
     """For each array, the positions read at element `k` of row `row`."""
     element, row = variable("k", kernel.domain.length), variable("row", kernel.domain.rows)
     values = at_row(row, kernel) | at_element(element, kernel)
     roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
-    return accesses(kernel, roots)
+    return accesses(kernel, roots, joined)

@@ -1,0 +1,264 @@
+"""Elements of arrays that lie end to end: which array has an element is found first, and then it is one load.
+
+An element of a concatenation would otherwise be read from the nearest place in each of its arrays and selected. Here
+addresses, strides and offsets are selected. They depend on the coordinate along the concatenation alone, so in a walk
+along other axes they are found once. CPU drivers read texels, which know no addresses, and go the other way.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from lavax.backends.vulkan.glsl.accesses import NARROW_VECTORS, element_types
+from lavax.backends.vulkan.glsl.bounds import is_inside, note
+from lavax.backends.vulkan.glsl.expressions import VECTOR, type_name
+from lavax.backends.vulkan.glsl.lanes import LANE_NAME, GlslValue, is_multiple, lane_step
+from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.graph import INPUT, Node
+from lavax.passes.kernels.index import (
+    Atom,
+    Index,
+    Variable,
+    add,
+    constant,
+    flatten,
+    index_of,
+    of_atom,
+    substitute,
+    variable,
+)
+from lavax.passes.kernels.reads import MOVES, READS, Coordinates, concatenate_starts, lies_end_to_end
+
+if TYPE_CHECKING:
+    from lavax.backends.vulkan.glsl.body import Body
+
+
+@dataclass(frozen=True)
+class _Part:
+    """An array that has the elements before `end` that the parts before it do not have: `offset` behind a position."""
+
+    end: int
+    array: Node
+    position: Index  # in the variable "along", without a constant
+    offset: int
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a concatenation is made of, by the coordinate along it; positions are in the shader's variables.
+
+    Many parts have the same strides, so `positions` are few: that of each part is the one of its number.
+    """
+
+    along: Index
+    parts: tuple[_Part, ...]
+    positions: tuple[Index, ...]
+    numbers: tuple[int, ...]
+
+    @property
+    def offsets(self) -> list[int]:
+        """How far each part's element is behind the terms of its position."""
+        of_position = [self.positions[number].constant for number in self.numbers]
+        return [part.offset + offset for part, offset in zip(self.parts, of_position, strict=True)]
+
+    @property
+    def has_lanes(self) -> bool:
+        return any(LANE_NAME in index.variables for index in (self.along, *self.positions))
+
+    @property
+    def variables(self) -> frozenset[str]:
+        return self.along.variables.union(*(position.variables for position in self.positions))
+
+    def at_lane(self, lane: int) -> _Parts:
+        values = {LANE_NAME: constant(lane)}
+        positions = tuple(substitute(position, values) for position in self.positions)
+        return replace(self, along=substitute(self.along, values), positions=positions)
+
+    def are_multiples(self, count: int) -> bool:
+        """Whether positions are certainly multiples, but for offsets of all of them."""
+        return all(factor % count == 0 for position in self.positions for _, factor in position.terms)
+
+
+def element(body: Body, node: Node, at: Coordinates) -> GlslValue | None:
+    """The element of a concatenation, or four, as one load; None if it is not to be read so."""
+    memory = body.memory
+    if memory.paired or body.parameters.lifted or node.dtype.bits in memory.packed or not lies_end_to_end(node):
+        return None
+    found = _parts_of(body, node, at)
+    if found is None:
+        return None
+    for _ in found.parts:
+        note("proved")
+    if not found.has_lanes:
+        return GlslValue(memory.loaded(node.dtype, *_place(body, found)), 1)
+    if LANE_NAME in found.along.variables and not _is_whole(found):
+        return None
+    return _four(body, node, found)
+
+
+def _four(body: Body, node: Node, found: _Parts) -> GlslValue:
+    memory, dtype, first = body.memory, node.dtype, found.at_lane(0)
+    if all(lane_step(position) == 1 for position in found.positions):
+        aligned = first.are_multiples(VECTOR) and not any(offset % VECTOR for offset in first.offsets)
+        if not aligned or any(part.array in body.unaligned for part in found.parts):
+            text = memory.unaligned_four(dtype, *_place(body, first))
+        else:
+            text = _half_of_pair(body, node, first) or memory.four(dtype, *_place(body, first, VECTOR))
+        return GlslValue(memory.as_read(text, VECTOR, dtype), VECTOR)
+    places = [_place(body, found.at_lane(lane), first=first) for lane in range(VECTOR)]
+    if dtype.storage.itemsize < 4:
+        texts = [memory.loaded(dtype, *place) for place in places]
+        return GlslValue(f"{type_name(dtype, VECTOR)}({', '.join(texts)})", VECTOR)
+    texts = [memory.read(dtype, *place) for place in places]
+    return GlslValue(memory.as_read(f"{element_types(dtype.name)[1]}({', '.join(texts)})", VECTOR, dtype), VECTOR)
+
+
+def _half_of_pair(body: Body, node: Node, first: _Parts) -> str | None:
+    """Four narrow elements as memory holds them, out of eight that are one load, as in neighbours.py."""
+    pair, narrow = 2 * VECTOR, NARROW_VECTORS.get(node.dtype.storage.itemsize)
+    halves = {offset % pair for offset in first.offsets}
+    if not body.loads_runs or narrow is None or len(halves) > 1 or not first.are_multiples(pair):
+        return None
+    if any(part.array.type.size % pair for part in first.parts):
+        return None
+    (behind,) = halves
+    parts = tuple(replace(part, offset=part.offset - behind) for part in first.parts)
+    address, position = _place(body, replace(first, parts=parts), pair)
+    words = f"{body.uses.reference('u32', narrow.pair[0])}({address}).data[{position}]"
+    name = _named(body, first.variables, narrow.pair[1], words)
+    elements = body.uses.access(narrow.signed if node.dtype.kind == "int" else narrow.elements)
+    return f"{elements}({name}.{narrow.pair[2][behind // VECTOR]})"
+
+
+def _is_whole(found: _Parts) -> bool:
+    """Whether four lanes along the concatenation are in the same part."""
+    ends = all(part.end % VECTOR == 0 for part in found.parts[:-1])
+    base = substitute(found.along, {LANE_NAME: constant(0)})
+    return ends and lane_step(found.along) == 1 and is_multiple(base, VECTOR)
+
+
+# -- which parts, and where in them -------------------------------------------------------------------------------
+
+
+def _parts_of(body: Body, node: Node, at: Coordinates) -> _Parts | None:
+    axis = node.attrs["axis"]
+    parts = body.once(node, at, lambda: _all_parts(node, at))
+    if parts is None or not all(body.is_in_memory(part.array) for part in parts):
+        return None
+    along = body.real(at[axis])
+    if along.reads_array or not is_inside(along, node.shape[axis]):
+        return None
+    values = {_along(0): along}
+    positions = {part.position: body.real(substitute(part.position, values)) for part in parts}
+    numbers = {position: number for number, position in enumerate(positions)}
+    return _Parts(along, parts, tuple(positions.values()), tuple(numbers[part.position] for part in parts))
+
+
+def _all_parts(node: Node, at: Coordinates) -> tuple[_Part, ...] | None:
+    """The parts of a concatenation at coordinates; None if they are not to be chosen from. Those of one array are one
+    read at a computed place (passes/kernels/runs.py)."""
+    axis = node.attrs["axis"]
+    parts = _leaves(node, (*at[:axis], variable(_along(0), node.shape[axis]), *at[axis + 1 :]), 0)
+    if parts is None or len({part.array for part in parts}) < 2 or any(part.position.reads_array for part in parts):
+        return None
+    return tuple(parts)
+
+
+def _along(depth: int) -> str:
+    return f"along {depth}"
+
+
+def _leaves(node: Node, at: Coordinates, depth: int) -> list[_Part] | None:
+    """The parts of a value by the variable "along" of that depth, which its coordinates contain; None if it is not one
+    of the terms of their positions, or further parts are along another axis."""
+    name = _along(depth)
+    while node.op in MOVES:
+        ((node, at),) = READS[node.op](node, at)
+    if node.op == INPUT:
+        whole = flatten(at, node.shape)
+        is_term = all(isinstance(atom, Variable) for atom, _ in whole.terms if name in atom.variables)
+        last = next((high for found, _, high in whole.ranges if found == name), 0)
+        position = index_of(whole.terms, 0)
+        part = _Part(last + 1, node, position, whole.constant)
+        return [part] if is_term and is_inside(whole, node.type.size) else None
+    axis, found = node.attrs["axis"], []
+    if at[axis].names != (name,):
+        return None
+    (through, factor), *others = at[axis].terms
+    if others or factor != 1 or not isinstance(through, Variable):
+        return None
+    for operand, start in zip(node.operands, concatenate_starts(node), strict=True):
+        behind = start - at[axis].constant
+        low, high = max(through.low - behind, 0), min(through.high - behind, operand.shape[axis] - 1)
+        if low > high:
+            continue
+        inner = of_atom(Variable(low, high, _along(depth + 1)))
+        parts = _leaves(operand, (*at[:axis], inner, *at[axis + 1 :]), depth + 1)
+        if parts is None:
+            return None
+        values = {_along(depth + 1): add(of_atom(through), -behind)}
+        for part in parts:
+            position = substitute(part.position, values)
+            offset = part.offset + position.constant
+            found.append(_Part(part.end + behind, part.array, index_of(position.terms, 0), offset))
+    return found
+
+
+# -- texts ----------------------------------------------------------------------------------------------------------
+
+
+def _place(body: Body, found: _Parts, count: int = 1, first: _Parts | None = None) -> tuple[str, str]:
+    """The address of the array that has an element, and the position from there, in vectors of `count`. The address
+    includes what no variable changes in the position, or in that of the `first` of several elements."""
+    starts, offsets = (first or found).offsets, found.offsets
+    size = found.parts[0].array.dtype.storage.itemsize
+    addresses = [
+        _moved(body.addresses[part.array], start * size) for part, start in zip(found.parts, starts, strict=True)
+    ]
+    address = _chosen(body, found, "uint64_t", addresses)
+    terms = []
+    for atom in {atom.key: atom for position in found.positions for atom, _ in position.terms}.values():
+        factors = [body.parameters.integer(_factor(position, atom) // count) for position in found.positions]
+        factor = _chosen(body, found, "int", [factors[number] for number in found.numbers])
+        text = body.index(of_atom(atom))
+        terms.append(text if factor == "1" else f"{text} * {factor}")
+    behind = [(offset - start) // count for offset, start in zip(offsets, starts, strict=True)]
+    if any(behind) or not terms:
+        terms.append(_chosen(body, found, "int", list(map(body.parameters.integer, behind))))
+    return address, f"({' + '.join(terms)})"
+
+
+def _moved(address: str, offset: int) -> str:
+    if offset == 0:
+        return address
+    return f"({address} {'-' if offset < 0 else '+'} uint64_t({abs(offset)}ul))"
+
+
+def _factor(position: Index, atom: Atom) -> int:
+    return next((factor for of, factor in position.terms if of is atom or of.key == atom.key), 0)
+
+
+def _chosen(body: Body, found: _Parts, kind: str, texts: Sequence[str]) -> str:
+    """One of the texts, by the part that has the element, with a name if they differ."""
+    pairs = zip((part.end for part in found.parts), texts, strict=True)
+    runs = [(text, max(end for end, _ in run)) for text, run in groupby(pairs, key=itemgetter(1))]
+    chosen: str = runs[-1][0]
+    if len(runs) == 1:
+        return chosen
+    along = body.index(substitute(found.along, {LANE_NAME: constant(0)}))
+    for text, end in reversed(runs[:-1]):
+        chosen = f"mix({chosen}, {text}, {along} < {body.parameters.integer(end)})"
+    return _named(body, found.along.variables, kind, chosen)
+
+
+def _named(body: Body, variables: frozenset[str], kind: str, text: str) -> str:
+    """The name of a value in the outermost block that knows the variables, written once there."""
+    for scope in body.scopes:
+        if text in scope.atoms:
+            return scope.atoms[text]
+    scope = body.scope_for(variables)
+    scope.atoms[text] = body.declare(scope, kind, text)
+    return scope.atoms[text]
