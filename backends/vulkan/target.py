@@ -157,6 +157,7 @@ def _scatters(profile: DeviceProfile) -> Scatters:
         longest_share=MAX_LOOP_ITERATIONS,
         joined_in_place=frozenset(("i32", "u32", *floats)),
         joined_by_rows=frozenset(words),
+        lanes_of_rows=profile.subgroup_size,
         one_by_one=1 << 8,
     )
 

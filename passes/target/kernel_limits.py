@@ -80,9 +80,9 @@ class Places:
 
 @dataclass(frozen=True)
 class Rows:
-    """Updates that one kernel joins to rows. Within MAX_LOOP_ITERATIONS: one for each update and each eight of them."""
+    """Rows that one kernel joins to an array. Within MAX_LOOP_ITERATIONS, of four rows each."""
 
-    most: int = 1 << 15
+    most: int = 1 << 17
 
 
 @dataclass(frozen=True)

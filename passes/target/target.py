@@ -228,6 +228,8 @@ class Scatters:
     joined_in_place: frozenset[str] = frozenset()
     # The dtypes in which updates that are rows are joined to the rows of an array, in their order.
     joined_by_rows: frozenset[str] = frozenset()
+    # The lanes that stand side by side along such rows.
+    lanes_of_rows: int = 8
     # How many updates, each of one element, an invocation applies one by one if the array is small, too.
     one_by_one: int = 0
     elements_one_by_one: int = 1 << 12

@@ -182,15 +182,15 @@ REFUSED: list[Refused] = [
         "depthwise_conv is not defined for f32[1,1,5,5,4] and f64[1,3,3,4]",
     ),
     (
-        "join_rows", "f32[5,2] f32[3,4] i32[3]", dict(join="add"), None, ShapeError,
-        "join_rows: updates f32[3,4] at i32[3] do not fit the array f32[5,2]",
+        "join_rows", "f32[1,5,2] f32[3,4] i32[3]", dict(join="add"), None, ShapeError,
+        "join_rows: updates f32[3,4] at i32[3] do not fit the arrays f32[1,5,2]",
     ),
     (
-        "join_rows", "f32[5,2] f32[3,2] i32[4]", dict(join="add"), None, ShapeError,
-        "join_rows: updates f32[3,2] at i32[4] do not fit the array f32[5,2]",
+        "join_rows", "f32[2,5,2] f32[3,2] i32[4]", dict(join="add"), None, ShapeError,
+        "join_rows: updates f32[3,2] at i32[4] do not fit the arrays f32[2,5,2]",
     ),
     (
-        "join_rows", "f32[5,2] f32[3,2] i32[3]", dict(join="mean"), None, ShapeError,
+        "join_rows", "f32[1,5,2] f32[3,2] i32[3]", dict(join="mean"), None, ShapeError,
         "join_rows: 'mean' is none of add, multiply, minimum, maximum and set",
     ),
     ("top_order", "f32[5]", dict(axis=0, count=6), None, ShapeError, "top_order: axis 0 of f32[5] does not have 6"),

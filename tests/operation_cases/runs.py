@@ -72,17 +72,26 @@ def _join_places() -> Iterator[Case]:
                 yield case_of("join_places", label, [array, updates, places], dict(join=join))
 
 
+# Arrays, their rows, updates, elements of a line and of an update.
+_SHARED_ROWS = (
+    (1, 5, 40, 3, 3), (1, 40, 9, 8, 8), (1, 3, 33, 36, 36), (1, 1, 2, 1, 1), (3, 20, 64, 4, 4), (5, 9, 70, 72, 72),
+    (3, 130, 35, 16, 15), (2, 600, 44, 8, 7), (9, 40, 80, 24, 20), (3, 3, 5, 4, 2),
+)  # fmt: skip
+
+
 def _join_rows() -> Iterator[Case]:
-    """Rows at places of which some are outside the array: lanes have one element or four."""
+    """Rows at places of which some are outside the array: lanes have one element, four or eight, and some arrays share
+    the updates, of which some have none left. Lines of the last ones go on behind the rows."""
     for dtype in SAMPLED_DTYPES:
         if dtype.name not in ("f32", "i32", "u32"):
             continue
         for join in ("add", "multiply", "maximum", "minimum", "set"):
-            for length, count, width in ((5, 40, 3), (40, 9, 8), (3, 33, 36), (1, 2, 1)):
-                random = generator(f"join_rows{dtype}{join}{length}{count}")
+            for copies, length, count, line, width in _SHARED_ROWS:
+                random = generator(f"join_rows{dtype}{join}{copies}{length}{count}")
                 places = random.integers(-1, length + 1, count).astype(np.int32)
-                array, updates = (sample(random, TensorType((n, width), dtype)) for n in (length, count))
-                label = f"{TensorType((length, width), dtype)}-{count}-{join}"
+                shapes = ((copies, length, line), (count, width))
+                array, updates = (sample(random, TensorType(shape, dtype)) for shape in shapes)
+                label = f"{TensorType(shapes[0], dtype)}-{count}-{width}-{join}"
                 yield case_of("join_rows", label, [array, updates, places], dict(join=join))
 
 

@@ -163,6 +163,12 @@ _WORDS_OF_DOUBLES = """uvec4 words_of_doubles(dvec2 two) {
 }
 """
 # Eight words as four of 64 bits, which a store writes lane by lane as fast as four words.
+_FOUR_WORDS = """uvec4 four_words(uint64_t low, uint64_t high) {
+    return uvec4(unpackUint2x32(low), unpackUint2x32(high));
+}
+"""
+_TWO_PAIRS = """u64vec2 two_pairs(uvec4 words) { return u64vec2(packUint2x32(words.xy), packUint2x32(words.zw)); }
+"""
 _EIGHT_WORDS = """u64vec4 eight_words(uvec4 low, uvec4 high) {
     return u64vec4(packUint2x32(low.xy), packUint2x32(low.zw), packUint2x32(high.xy), packUint2x32(high.zw));
 }
@@ -188,6 +194,8 @@ ACCESSES: dict[str, Access] = {
     "fetch_two_doubles": Access(_FETCH_TWO_DOUBLES),
     "fetch_four_doubles": Access(_FETCH_FOUR_DOUBLES, needs=("fetch_two_doubles",)),
     "eight_words": Access(_EIGHT_WORDS),
+    "four_words": Access(_FOUR_WORDS),
+    "two_pairs": Access(_TWO_PAIRS),
     "words_of_doubles": Access(_WORDS_OF_DOUBLES),
     "halves_of": Access(_HALVES),
     "bytes_of": Access(_BYTES),

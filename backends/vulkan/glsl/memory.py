@@ -138,6 +138,10 @@ class Memory:
             return f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
         return f"{self.uses.access(NARROW_VECTORS[dtype.storage.itemsize].words)}({text})"
 
+    def four_of_words(self, dtype: DType, text: str) -> str:
+        """The inverse of `words_of_four` for elements of 32 bits."""
+        return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({text})"
+
     def stored_words(self, address: str, position: str, fours: Sequence[Sequence[str]]) -> str:
         """The statement that writes words to an array that is seen through a descriptor: four, given in parts, or twice
         as many to an array that begins at a multiple of eight."""

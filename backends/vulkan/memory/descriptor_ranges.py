@@ -23,6 +23,8 @@ _TYPES = {
     "stores": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
     "pairs": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
     "singles": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+    "octets": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+    "quartets": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
     **{f"shifted{words}_": vk.VK_DESCRIPTOR_TYPE_STORAGE_BUFFER for words in (1, 2, 3)},
 }
 _FORMATS = {

@@ -18,7 +18,8 @@ MAX_WORDS = 30
 BASE_WORD = MAX_WORDS - 1  # in a part of a dispatch that is cut along its workgroups: the number of the first one
 
 # The GLSL declaration of a descriptor for the array in a shader's n-th slot, in each of its forms: texels of four, two
-# or one words to read, and eight, four, two or one words at once to write, also four that begin behind one to three.
+# or one words to read; eight, four, two or one words at once to write, also four that begin behind one to three; eight
+# or four that are read and written.
 BINDINGS = {
     "vectors": "layout(set = 0, binding = {binding}) uniform usamplerBuffer vectors{number};\n",
     "couples": "layout(set = 0, binding = {binding}) uniform usamplerBuffer couples{number};\n",
@@ -31,6 +32,10 @@ BINDINGS = {
     "{{ uvec2 data[]; }} pairs{number};\n",
     "singles": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Singles{number} "
     "{{ uint data[]; }} singles{number};\n",
+    "octets": "layout(set = 0, binding = {binding}, scalar) buffer Octets{number} "
+    "{{ u64vec4 data[]; }} octets{number};\n",
+    "quartets": "layout(set = 0, binding = {binding}, scalar) buffer Quartets{number} "
+    "{{ u64vec2 data[]; }} quartets{number};\n",
 } | {
     f"shifted{words}_": f"layout(set = 0, binding = {{binding}}, scalar) writeonly buffer Shifted{words}_{{number}} "
     f"{{{{ uint before[{words}]; uvec4 data[]; }}}} shifted{words}_{{number}};\n"

@@ -12,6 +12,8 @@ from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.ops.indexing import JOINS, places_in_front, window_of
 from lavax.ir.types import TensorType, int32
 
+TOGETHER = 4  # updates whose places are read at once: a share of them has a multiple
+
 
 def _check_segments(name: str, operands: Sequence[TensorType], attrs: Attributes) -> None:
     updates, order, places = operands
@@ -109,12 +111,18 @@ def _evaluate_join_places(
 
 def _infer_join_rows(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     array, updates, places = operands
-    fits = array.rank == 2 and updates == array.with_shape((*updates.shape[:1], array.shape[1]))
+    are_rows = array.rank == 3 and updates.rank == 2 and updates.dtype == array.dtype
+    fits = are_rows and updates.shape[1] <= array.shape[2]
     if not fits or places != TensorType(updates.shape[:1], int32):
-        raise ShapeError(f"join_rows: updates {updates} at {places} do not fit the array {array}")
+        raise ShapeError(f"join_rows: updates {updates} at {places} do not fit the arrays {array}")
     if attrs["join"] not in (*JOINS, "set"):
         raise ShapeError(f"join_rows: {attrs['join']!r} is none of {', '.join(JOINS)} and set")
     return array
+
+
+def share_of_rows(arrays: Sequence[int], updates: Sequence[int]) -> int:
+    """How many updates, one after the other, each of several arrays is given, from shapes: a multiple of four."""
+    return -(-updates[0] // (arrays[0] * TOGETHER)) * TOGETHER
 
 
 def _evaluate_join_rows(
@@ -122,17 +130,22 @@ def _evaluate_join_rows(
 ) -> np.ndarray:
     array, updates, places = arrays
     result = np.array(array, dtype)
-    for update, place in zip(updates, places, strict=True):
-        if 0 <= place < len(result):
-            result[place] = _joined(attrs, result[place], update)
+    behind = ((0, 0), (0, array.shape[2] - updates.shape[1]))
+    updates = np.pad(updates, behind, mode="edge") if updates.size else updates
+    share = share_of_rows(array.shape, updates.shape)
+    for number, place in enumerate(places):
+        if 0 <= place < result.shape[1]:
+            at = number // share, place
+            result[at] = _joined(attrs, result[at], updates[number])
     return result
 
 
 # join_places(array[…,n], updates[…,m], places[…,m]): each array with its updates joined to the elements at their
 # places, if there are such.
 define(Operation("join_places", "lowered", _infer_join_places, _evaluate_join_places, ("join",)))
-# join_rows(array[n,w], updates[m,w], places[m]): the array with each row joined, in turn, to the row at its place, if
-# there is one.
+# join_rows(arrays[c,n,w], updates[m,v], places[m]): each array with the rows of its share of the updates joined, in
+# turn, to the rows at their places, if there are such. Where lines of the arrays go on behind the rows, the last
+# element is joined again.
 define(Operation("join_rows", "lowered", _infer_join_rows, _evaluate_join_rows, ("join",)))
 # Operands are the updates[n,w…] of a scatter, their numbers in `order`, sorted by position, and the row-major
 # positions, places[n]; updates that are dropped have one beyond the last. A segment is the updates of one position.

@@ -14,7 +14,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import JOINS, SCATTERS
 from lavax.ir.ops.lowered.scatter import levels_of
-from lavax.ir.types import uint32
+from lavax.ir.types import float32, uint32
 from lavax.passes.build.builder import (
     add,
     broadcast,
@@ -38,6 +38,7 @@ from lavax.passes.build.builder import (
     where,
 )
 from lavax.passes.kernels.scatter_lines import ScatterLines, lines_of
+from lavax.passes.prepare.decompose.order_keys import float_words, floats_of
 from lavax.passes.prepare.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
 from lavax.passes.prepare.decompose.sorting import order_of_rows, uses_radix_sort
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS, PLACES, ROWS
@@ -62,6 +63,9 @@ class ScatterLimits:
     updates_per_element: int = 2  # so many copies of a large array pay for one update of each element
     most_copies: int = 4  # of a large array: enough to keep a processor busy
     least_row: int = 2  # elements of an update that is joined as a row
+    elements_of_lane: int = 8  # of such a row
+    elements_copied: float = 0.25  # of all copies of an array of rows, for each element of the updates
+    lines_per_update: int = 4  # of an array whose lines are made longer
     most_kernels: int = 8  # that join updates to their places, one after the other
     chunk: int = 1 << 7  # updates that one invocation joins; the rest of a longer segment is folded before
 
@@ -81,7 +85,7 @@ def _scatter(node: Node, target: Target) -> Node:
         return node
     join = node.op.removeprefix("scatter_")
     if _is_joined_by_rows(node, target):
-        return _by_rows(node, join)
+        return _by_rows(node, join, target)
     is_in_place = _is_joined_in_place(node, join, target)
     if join in JOINS and steps >= _LIMITS.many_updates and count < _LIMITS.many_lines:
         limits = target.scatters
@@ -111,9 +115,10 @@ def _is_joined_in_place(node: Node, join: str, target: Target) -> bool:
         is_dense = array.type.size <= _LIMITS.elements_set_per_update * updates.type.size
         return "i32" in dtypes and is_dense and list(node.attrs["axes"]) == list(range(len(node.attrs["axes"])))
     kernels = -(-updates.type.size // PLACES.most)
-    is_joined = join == "add" or (join in ("maximum", "minimum") and array.dtype.is_integer)
+    is_compared = join in ("maximum", "minimum")
+    held = uint32 if is_compared and array.dtype == float32 else array.dtype
     within = kernels <= _LIMITS.most_kernels and updates.type.size == indices[0].type.size
-    return is_joined and within and array.dtype.name in dtypes
+    return (join == "add" or (is_compared and held.is_integer)) and within and held.name in dtypes
 
 
 def _is_joined_by_rows(node: Node, target: Target) -> bool:
@@ -124,18 +129,42 @@ def _is_joined_by_rows(node: Node, target: Target) -> bool:
     return is_row and count <= _LIMITS.most_kernels * ROWS.most and array.dtype.name in target.scatters.joined_by_rows
 
 
-def _by_rows(node: Node, join: str) -> Node:
+def _by_rows(node: Node, join: str, target: Target) -> Node:
+    """Copies of the array each have a share of the updates, if it is small, and are folded."""
     array, updates, *indices = node.operands
     count = indices[0].type.size
     extents = [array.shape[axis] for axis in node.attrs["axes"]]
     places = reshape(_flat_positions(indices, extents), (count,))
-    rows = updates.type.size // count
-    lines, joined_to = reshaped(updates, (count, rows)), reshaped(array, (prod(extents), rows))
-    for start in range(0, count, ROWS.most):
-        end = min(start + ROWS.most, count)
+    width, length = updates.type.size // count, prod(extents)
+    line, copies = _line_and_copies(count, width, length, join, target)
+    lines, held = reshaped(updates, (count, width)), reshaped(array, (length, width))
+    if copies > 1:
+        found = splat(JOINS[join].identity(array.dtype), array.type.with_shape((copies, length, line)))
+    else:
+        filling = 0.0 if array.dtype.is_float else 0
+        longer = pad(held, [0, 0], [0, line - width], [0, 0], filling) if line > width else held
+        found = reshape(longer, (1, length, line))
+    for start in range(0, count, ROWS.most * copies):
+        end = min(start + ROWS.most * copies, count)
         part = (slice_along(operand, 0, start, end) for operand in (lines, places))
-        joined_to = build("join_rows", joined_to, *part, join=join)
-    return reshaped(joined_to, array.shape)
+        found = build("join_rows", found, *part, join=join)
+    if copies == 1:
+        return reshaped(slice_along(reshape(found, (length, line)), 1, 0, width), array.shape)
+    folded = slice_along(reduce(JOINS[join].reduction, found, (0,)), 1, 0, width)
+    return reshaped(build(join, held, folded), array.shape)
+
+
+def _line_and_copies(count: int, width: int, length: int, join: str, target: Target) -> tuple[int, int]:
+    """How long lines of the array are made, so that each lane has words next to each other, and how many copies of it
+    share the updates: as many as stand side by side in a subgroup, or several times as many."""
+    words = _READ_TOGETHER if width <= _READ_TOGETHER else _LIMITS.elements_of_lane
+    line = -(-width // words) * words if length <= _LIMITS.lines_per_update * count else width
+    cells, lanes = max(1, line // words), target.scatters.lanes_of_rows
+    beside, strips = max(1, lanes // cells), -(-cells // lanes)
+    wanted = beside * max(1, _LIMITS.most_copies // strips)
+    room = int(_LIMITS.elements_copied * count * width) // (length * line)
+    copies = min(wanted, room, count // _LIMITS.least_share) if join in JOINS else 1
+    return line, max(1, copies - copies % beside if copies > beside else copies)
 
 
 def _by_places(node: Node, join: str) -> Node:
@@ -144,6 +173,8 @@ def _by_places(node: Node, join: str) -> Node:
     count = indices[0].type.size
     extents = [array.shape[axis] for axis in node.attrs["axes"]]
     places = reshape(_flat_positions(indices, extents), (count,))
+    if join in ("maximum", "minimum") and array.dtype == float32:
+        return _floats_by_places(node, join, places)
     if join != "set":
         joined_to = _joined_to(reshaped(array, (array.type.size,)), reshaped(updates, (count,)), places, join)
         return reshaped(joined_to, array.shape)
@@ -152,6 +183,15 @@ def _by_places(node: Node, join: str) -> Node:
     last = _joined_to(splat(-1, index_type((length,))), iota(places.type, 0), places, "maximum")
     is_set = broadcast(greater_equal(last, splat(0, last.type)), held.shape, (0,))
     return reshape(where(is_set, gather(lines, (last,), (0,)), held), array.shape)
+
+
+def _floats_by_places(node: Node, join: str, places: Node) -> Node:
+    """Floats as words in their order, of which NaN is the greatest, also in minima: those are maxima of -x."""
+    array, updates = (reshaped(operand, (operand.type.size,)) for operand in node.operands[:2])
+    is_least = join == "minimum"
+    held, words = (float_words(build("negate", x) if is_least else x).node for x in (array, updates))
+    found = floats_of(_joined_to(held, words, places, "maximum"), array.dtype)
+    return reshaped(build("negate", found) if is_least else found, node.operands[0].shape)
 
 
 def _joined_to(array: Node, updates: Node, places: Node, join: str) -> Node:

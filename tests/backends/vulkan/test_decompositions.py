@@ -316,25 +316,81 @@ def test_copies_of_a_large_array_share_many_updates(op: str, dtype: str, length:
     assert_agrees(program, [array, updates, index])
 
 
+@pytest.mark.parametrize("op", ["minimum", "maximum"])
+@pytest.mark.parametrize("length", [700, 40_000])
+def test_extremes_of_floats_at_their_places(op: str, length: int) -> None:
+    """Of infinities and zeros of both signs; NaN wins."""
+    array, updates = (RANDOM.normal(size=n).astype(np.float32) for n in (length, 9001))
+    for start, value in enumerate((np.inf, -np.inf, 0.0, -0.0, np.float32(1e-40), np.nan, -np.nan)):
+        updates[start::600] = value
+    array[::3] = 0.0
+    index = RANDOM.integers(-2, length + 2, 9001).astype(np.int32)
+    program = scattered(op, array, updates, [index], (0,))
+    if length > 700 and joins_in_place():
+        assert "join_places" in operations(program)
+    inside = (index >= 0) & (index < length)
+    expected = array.copy()
+    with np.errstate(invalid="ignore"):
+        getattr(np, op).at(expected, index[inside], updates[inside])
+    np.testing.assert_array_equal(run(program, [array, updates, index])[0], expected)
+
+
 @pytest.mark.parametrize("width", [3, 16, 64, 200])
 def test_rows_are_joined_in_their_order(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit by bit what the sums in turn are, of float32, also over several kernels."""
     if "f32" not in backend().target.scatters.joined_by_rows:
         pytest.skip("rows are joined in their order on CPU drivers only")
     monkeypatch.setattr(decompose_scatter, "ROWS", Rows(most=400))
-    array, updates = (RANDOM.normal(size=(n, width)).astype(np.float32) for n in (90, 1000))
+    array, updates = (RANDOM.normal(size=(n, width)).astype(np.float32) for n in (900, 1000))
     updates[::50], updates[1::50], updates[2::50, 0] = np.inf, -0.0, np.nan
     index = RANDOM.integers(-2, 92, 1000).astype(np.int32)
     for op in ("add", "maximum", "set"):
         program = scattered(op, array, updates, [index], (0,))
         assert [node.op for node in prepare(program, backend().target).nodes].count("join_rows") == 3
-        expected = array.copy()
-        for place, update in zip(index, updates, strict=True):
-            if 0 <= place < 90:
-                held = expected[place]
-                with np.errstate(invalid="ignore"):
-                    sums = {"add": held + update, "maximum": np.maximum(held, update), "set": update}
-                expected[place] = sums[op]
+        np.testing.assert_array_equal(run(program, [array, updates, index])[0], joined(op, array, updates, index))
+
+
+def joined(op: str, array: np.ndarray, updates: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The array with rows joined, one after the other."""
+    expected = array.copy()
+    for place, update in zip(index, updates, strict=True):
+        if 0 <= place < len(array):
+            held = expected[place]
+            with np.errstate(invalid="ignore"):
+                sums = {"add": held + update, "maximum": np.maximum(held, update), "set": update}
+            expected[place] = sums[op]
+    return expected
+
+
+# Rows and their elements, updates, copies of the array that share them, and the elements of their lines: up to eight
+# lanes' of eight, or of four.
+@pytest.mark.parametrize(
+    ("rows", "width", "count", "shape"),
+    [
+        (90, 16, 1000, (2, 90, 16)), (30, 16, 5000, (16, 30, 16)), (30, 15, 5001, (16, 30, 16)),
+        (12, 3, 3000, (32, 12, 4)), (40, 20, 2500, (8, 40, 24)), (20, 100, 3000, (2, 20, 104)),
+        (9, 64, 700, (4, 9, 64)), (5, 2, 900, (8, 5, 4)), (500, 7, 600, (1, 500, 8)), (3000, 7, 600, (1, 3000, 7)),
+    ],
+)  # fmt: skip
+def test_copies_of_an_array_share_rows(rows: int, width: int, count: int, shape: Any) -> None:
+    """Each joins those of its share in their order, and copies are joined in their order."""
+    if "f32" not in backend().target.scatters.joined_by_rows:
+        pytest.skip("rows are joined in their order on CPU drivers only")
+    array, updates = (RANDOM.normal(size=(n, width)).astype(np.float32) for n in (rows, count))
+    updates[::50], updates[1::50], updates[2::50, 0] = np.inf, -0.0, np.nan
+    index = np.where(RANDOM.random(count) < 0.3, 2, RANDOM.integers(-2, rows + 2, count)).astype(np.int32)
+    share = -(-count // (4 * shape[0])) * 4
+    for op, identity in (("add", 0.0), ("maximum", -np.inf)):
+        program = scattered(op, array, updates, [index], (0,))
+        assert [n.shape for n in prepare(program, backend().target).nodes if n.op == "join_rows"] == [shape]
+        shares = [slice(start, start + share) for start in range(0, count, share)]
+        start = np.full_like(array, identity) if len(shares) > 1 else array
+        expected, *copies = [joined(op, start, updates[own], index[own]) for own in shares]
+        with np.errstate(invalid="ignore"):
+            together = {"add": np.add, "maximum": np.maximum}[op]
+            for copy in copies:
+                expected = together(expected, copy)
+            expected = together(array, expected) if copies else expected
         np.testing.assert_array_equal(run(program, [array, updates, index])[0], expected)
 
 

@@ -13,6 +13,7 @@ from lavax.backends.vulkan.emit.scan.lines import FOLDS
 from lavax.backends.vulkan.emit.scatter.lines import SHORT_LINE
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import SCATTERS
+from lavax.ir.ops.lowered.scatter import share_of_rows
 from lavax.passes.fuse.lane_loops import MOST_TURNS_IN_LOOP, iterations_of
 from lavax.passes.fuse.register_tables import iterations_of_copies
 from lavax.passes.kernels.kernel import Kernel
@@ -72,8 +73,7 @@ _ROUTINES: dict[str, Callable[[Node], int]] = {
     **dict.fromkeys(SCATTERS, _of_scatter),
     **dict.fromkeys(FOLDS, lambda node: node.shape[node.attrs["axis"]]),
     "join_places": lambda node: -(-node.operands[1].shape[-1] // 4),
-    # All updates, and a look at each eight of them.
-    "join_rows": lambda node: 2 * node.operands[1].shape[0] + 1,
+    "join_rows": lambda node: share_of_rows(node.shape, node.operands[1].shape) // 4,
     "search_sorted": _of_search,
     # A walk for each bit of the bound, and comparisons of all that is stored.
     "select_greatest": lambda node: 40 * (node.operands[0].shape[-1] // 8 + 1) + SELECTION.room**2 // 32,
