@@ -31,6 +31,7 @@ from benchmarks.comparison import Limits, Measurement, best_product, compare
 from benchmarks.figure import Figure, as_table
 from benchmarks.models.first_calls import report as report_first_calls
 from benchmarks.models.report import report as report_models
+from benchmarks.ordinary import programs
 from benchmarks.peers import LIBRARIES, Peer, find_peers
 from benchmarks.workloads import Workload, square_matmul, workloads_for
 
@@ -42,6 +43,7 @@ FIGURES: dict[str, Callable[[], Sequence[Figure]]] = {
     "loops": loops.measure,
     "onnx": onnx_models.measure,
     "overhead": overhead.measure,
+    "programs": programs.measure,
     "selection": selection.measure,
 }
 COMPARISONS = {

@@ -1,0 +1,1 @@
+"""Ordinary programs of arrays, beside JAX on the same processor."""
