@@ -66,6 +66,7 @@ class ScatterLimits:
     elements_of_lane: int = 8  # of such a row
     elements_copied: float = 0.25  # of all copies of an array of rows, for each element of the updates
     lines_per_update: int = 4  # of an array whose lines are made longer
+    least_dealt_out: int = 1 << 15  # elements of all rows: of fewer, kernels before and after take longer than they save
     most_kernels: int = 8  # that join updates to their places, one after the other
     chunk: int = 1 << 7  # updates that one invocation joins; the rest of a longer segment is folded before
 
@@ -157,6 +158,8 @@ def _by_rows(node: Node, join: str, target: Target) -> Node:
 def _line_and_copies(count: int, width: int, length: int, join: str, target: Target) -> tuple[int, int]:
     """How long lines of the array are made, so that each lane has words next to each other, and how many copies of it
     share the updates: as many as stand side by side in a subgroup, or several times as many."""
+    if count * width < _LIMITS.least_dealt_out:
+        return width, 1
     words = _READ_TOGETHER if width <= _READ_TOGETHER else _LIMITS.elements_of_lane
     line = -(-width // words) * words if length <= _LIMITS.lines_per_update * count else width
     cells, lanes = max(1, line // words), target.scatters.lanes_of_rows
