@@ -9,7 +9,7 @@ import pytest
 from lavax.backends.vulkan.glsl.accesses import reference_declarations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
-from lavax.backends.vulkan.plan.plan import Shader
+from lavax.backends.vulkan.plan.plan import BINDINGS, Shader
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir import Graph
 from lavax.passes.simplify import simplify
@@ -43,7 +43,8 @@ def assert_recorded(shader: Shader) -> None:
     assert set(declared) == set(re.findall(r"\b([FIU](?:8|16|32|64)(?:x[24]u?)?)\(", body))
     for name, use in EXTENSIONS.items():
         assert (name in declarations) == bool(re.search(use, body)), name
-    seen = dict.fromkeys(re.findall(r"\b(vectors|couples|elements|eights|stores|pairs|singles)(\d+)\b", body))
+    forms = "|".join(form for form in BINDINGS if not form.startswith("shifted"))
+    seen = dict.fromkeys(re.findall(rf"\b({forms})(\d+)\b", body))
     assert shader.bindings == tuple((form, int(slot)) for form, slot in seen)
     assert shader.doubles == bool(re.search(r"\b(double|dvec4)\b", body))
     called = set(re.findall(r"\b(lx_\w+)\(", body))
