@@ -66,7 +66,7 @@ class ScatterLimits:
     elements_of_lane: int = 8  # of such a row
     elements_copied: float = 0.25  # of all copies of an array of rows, for each element of the updates
     lines_per_update: int = 4  # of an array whose lines are made longer
-    least_dealt_out: int = 1 << 15  # elements of all rows: of fewer, kernels before and after take longer than they save
+    least_dealt_out: int = 1 << 15  # elements of all rows; kernels before and after would take longer than is saved
     most_kernels: int = 8  # that join updates to their places, one after the other
     chunk: int = 1 << 7  # updates that one invocation joins; the rest of a longer segment is folded before
 
