@@ -5,6 +5,7 @@ Traced values, and what is not an array of lavax, cannot be written to: they nee
 from __future__ import annotations
 
 import math
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,8 +21,9 @@ from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.editing.editing import resize
 from lavax.numpy.elementwise.arithmetic import subtract
 from lavax.numpy.elementwise.comparison import where
+from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import remainder
-from lavax.numpy.indexing.advanced_indexing import as_index
+from lavax.numpy.indexing.advanced_indexing import as_index, as_positions
 from lavax.numpy.indexing.index_modes import Mode, check_mode, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.indexing.taking import take
@@ -50,11 +52,15 @@ def _result(given: ArrayLike, replaced: Value, inplace: bool) -> Value:
     return given
 
 
-def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplace: bool = True) -> Value:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode | Literal["wrap"] = None, *, inplace: bool = True
+) -> Value:
     """`a` with the elements at the positions `ind` of the flattened array replaced by `v`, repeated if shorter.
 
-    `mode` is one of `a.at[...]`'s. Raises ValueError if `a` cannot be written to, unless `inplace` is False, and an
-    IndexError for a known position outside.
+    `mode` "clip" moves positions outside to the nearer end, which is the first for all negative ones; "wrap" counts on
+    from the other end; others are those of `a.at[...]`. With None computed positions outside are moved to the nearer
+    end, where negative ones count from the end first. Raises ValueError if `a` cannot be written to, unless `inplace`
+    is False, and an IndexError for a known position outside.
     """
     _require_writable("put", a, inplace)
     value = as_value(a)
@@ -63,7 +69,13 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Mode = None, *, inplac
     if not places.size:
         return _result(a, own(value), inplace)
     new = resize(cast(as_value(v), value.type.dtype), places.size)
-    return _result(a, reshaped(At(ravel(value))[places].set(new, mode=mode), value.shape), inplace)
+    if value.size and mode in ("clip", "wrap"):
+        numbers = as_positions(as_value(places))
+        places = clip(numbers, 0, value.size - 1) if mode == "clip" else remainder(numbers, value.size)
+    elif mode is None and isinstance(places, Value):
+        mode = "clip"
+    others: Any = None if mode == "wrap" else mode
+    return _result(a, reshaped(At(ravel(value))[places].set(new, mode=others), value.shape), inplace)
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Value:
