@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Node
+from lavax.ir.graph import Graph, Node
 from lavax.ir.types import float32
 from lavax.passes.build.contraction_geometry import Sizes, neighbours_of, sizes_of
+from lavax.passes.target.kernel_limits import MOST_GATES
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class GateProducts:
     sums: int = 8  # vectors of sums that an invocation adds up
     tile_rows: int = 32
     tile_columns: tuple[int, ...] = (16, 8, 4)  # of each product
+    rows_of_sum: int = 16  # of a tile of products of which only the sum is read
+    columns_of_sum: tuple[int, ...] = (16, 8)
     busy_invocations: int = 256  # of a processor: there are at least as many tiles as processors, if possible
     subgroups: int = 8  # of a workgroup that multiplies matrices: each has a slice of the sums
     steps: int = 16  # of a subgroup, at most: they are written out
@@ -69,8 +72,8 @@ class GateTile:
 
 @dataclass(frozen=True)
 class MatrixGateTile:
-    """A workgroup's rows, and its columns of each product, which are beside each other in one matrix. Each subgroup of
-    `lanes` has a slice of the sums, as `steps` parts of `depth` terms."""
+    """A workgroup's rows, and its columns of each product, which are beside each other in one matrix, or of the sum of
+    `sums` products. Each subgroup of `lanes` has a slice of each sum, as `steps` parts of `depth` terms."""
 
     rows: int
     columns: int
@@ -79,6 +82,7 @@ class MatrixGateTile:
     lanes: int
     shape: MatrixShape
     depth: int = 32
+    sums: int = 1
 
     @property
     def threads(self) -> int:
@@ -103,8 +107,16 @@ def are_gates(dot: Node, profile: DeviceProfile) -> bool:
     if not dot.dtype.is_float or dot.dtype.bits > float32.bits or sizes.batch or not (sizes.rows and sizes.columns):
         return False
     fours = sizes.columns[-1] % VECTOR == 0 and sizes.summed[-1:] and sizes.summed[-1] % VECTOR == 0
-    few = sizes.m <= GATE_PRODUCTS.rows and sizes.m * sizes.n * sizes.k <= GATE_PRODUCTS.products
+    few = sizes.m <= GATE_PRODUCTS.rows and sizes.m * sizes.n * sizes.k <= _most_products(dot, sizes, profile)
     return bool(fours) and few and shortest <= sizes.k <= longest
+
+
+def _most_products(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
+    """Of a sum over the terms of several gates, each gate has so many if a device multiplies it by matrices."""
+    precision = dot.attrs["precision"] or dot.operands[0].dtype.name
+    if not any(shape.dtype == precision for shape in profile.matrices):
+        return GATE_PRODUCTS.products
+    return GATE_PRODUCTS.products * max(1, min(sizes.k // sizes.n, MOST_GATES))
 
 
 def tile_of(sizes: Sizes, products: int, profile: DeviceProfile) -> GateTile:
@@ -126,14 +138,28 @@ def tile_of(sizes: Sizes, products: int, profile: DeviceProfile) -> GateTile:
     return found
 
 
-def matrix_tile_of(dots: Sequence[Node], profile: DeviceProfile) -> MatrixGateTile | None:
+def sum_of_products(graph: Graph) -> Node | None:
+    """The sum of all products of a graph, if nothing else reads one of them."""
+    terms = {node for node in graph.nodes if node.op == "dot"}
+    if len(terms) < 2:
+        return None
+    for node in graph.nodes:
+        left_and_right = {*node.operands}
+        alone = (graph.users[x] == [node] and x not in graph.outputs for x in left_and_right)
+        if node.op == "add" and len(left_and_right) > 1 and left_and_right <= terms and all(alone):
+            terms = terms - left_and_right | {node}
+    return terms.pop() if len(terms) == 1 else None
+
+
+def matrix_tile_of(dots: Sequence[Node], is_sum: bool, profile: DeviceProfile) -> MatrixGateTile | None:
     """The tile of products of rounded factors that a device multiplies by matrices; None for others.
 
-    Several products share the left factor, whose rows are staged once for all. An H100 takes 5.8 and 8.1 µs for a turn
-    of four with and without matrices, 5.0 and 4.9 for one, and 10.0 and 9.4 for four with a left factor each.
+    Several products share the left factor, whose rows are staged once for all, or only their sum is read (`is_sum`),
+    which is one product of a long sum. An H100 takes 5.8 and 8.1 µs for a turn of four with and without matrices, and
+    5.0 and 4.9 for one; an H200 7.6 and 9.6 for the sum of four.
     """
     precisions, sizes = {dot.attrs["precision"] for dot in dots}, sizes_of(dots[0])
-    if len(dots) == 1 or len(precisions) > 1 or len(set(map(left_factor, dots))) > 1:
+    if len(dots) == 1 or len(precisions) > 1 or (not is_sum and len(set(map(left_factor, dots))) > 1):
         return None
     if not all(map(is_along_sum, dots)):
         return None
@@ -142,16 +168,18 @@ def matrix_tile_of(dots: Sequence[Node], profile: DeviceProfile) -> MatrixGateTi
     depth = MatrixGateTile.depth
     if shape is None or GATE_PRODUCTS.tile_rows % shape.m or shape.n % VECTOR or depth % shape.k:
         return None
-    parts = sizes.k // depth
+    parts, sums = sizes.k // depth, len(dots) if is_sum else 1
     slices = next(count for count in range(GATE_PRODUCTS.subgroups, 0, -1) if parts % count == 0)
-    rows = min(GATE_PRODUCTS.tile_rows, -(-sizes.m // shape.m) * shape.m)
-    if sizes.k % depth or parts // slices > GATE_PRODUCTS.steps:
+    if sizes.k % depth or parts // slices * sums > GATE_PRODUCTS.steps:
         return None
+    # Of a sum, workgroups read both factors over its whole length: as many columns as rows are the least to read.
+    most = GATE_PRODUCTS.rows_of_sum if is_sum else GATE_PRODUCTS.tile_rows
+    rows = max(shape.m, min(most, -(-sizes.m // shape.m) * shape.m))
     processors = profile.busy_invocations // GATE_PRODUCTS.busy_invocations
     found = None
-    for columns in GATE_PRODUCTS.tile_columns:
-        if columns * len(dots) <= shape.n:
-            found = MatrixGateTile(rows, columns, slices, parts // slices, profile.subgroup_size, shape)
+    for columns in GATE_PRODUCTS.columns_of_sum if is_sum else GATE_PRODUCTS.tile_columns:
+        if columns * (1 if is_sum else len(dots)) <= shape.n:
+            found = MatrixGateTile(rows, columns, slices, parts // slices, profile.subgroup_size, shape, sums=sums)
             if -(-sizes.m // rows) * -(-sizes.n // columns) >= processors:
                 break
     if found is None or found.threads > GATE_PRODUCTS.threads:

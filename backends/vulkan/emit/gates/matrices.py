@@ -1,5 +1,6 @@
 """Products of few rows by cooperative matrices, whose operands pass through shared memory.
 
+Products of which only the sum is read are one product whose sum is as long as all of theirs.
 Each subgroup has a slice of the sums, and stages it for itself: lines of the left factor's rows, and lines of columns,
 of which the products' own lie beside each other in one matrix. Vectors of 16 bytes are on their way for several parts
 of a slice while one is multiplied. The slices' sums are joined when a result is computed.
@@ -27,9 +28,10 @@ _STAGED = "staged"
 class GatesByMatrices(GateKernel):
     """The state of writing one kernel."""
 
-    def __init__(self, kernel: Kernel, tile: MatrixGateTile, lifted: bool) -> None:
+    def __init__(self, kernel: Kernel, tile: MatrixGateTile, total: Node | None, lifted: bool) -> None:
         super().__init__(kernel, tile.rows, tile.columns, tile.threads, lifted)
         self.tile = tile
+        self.found = self.dots if total is None else [total]
         self.dtype = DTYPES[self.dots[0].attrs["precision"]]
         self.member, self.slice = variable("member", tile.lanes), variable("slice", tile.slices)
         self.eights = tile.depth // EIGHT  # of a line
@@ -61,12 +63,13 @@ class GatesByMatrices(GateKernel):
         kind = matrix_type(body, "Accumulator", tile.shape.m, tile.shape.n)
         downs = range(tile.rows // tile.shape.m)
         body.line(f"{kind} {', '.join(f'sum{down} = {kind}(0.0)' for down in downs)};")
-        loaded = [self._load(part) for part in range(tile.steps)[:_AHEAD]]
-        for number in range(tile.steps):
+        parts = range(tile.steps * tile.sums)
+        loaded = [self._load(part) for part in parts[:_AHEAD]]
+        for number in parts:
             if number:
                 body.line("subgroupBarrier();")
             self._stage(loaded[number])
-            loaded += [self._load(part) for part in range(tile.steps)[number + _AHEAD : number + _AHEAD + 1]]
+            loaded += [self._load(part) for part in parts[number + _AHEAD : number + _AHEAD + 1]]
             body.lines(["subgroupMemoryBarrierShared();", "subgroupBarrier();"])
             self._multiply(len(downs))
         body.line("subgroupBarrier();")
@@ -78,20 +81,21 @@ class GatesByMatrices(GateKernel):
 
     def _load(self, part: int) -> list[str]:
         """The names of an invocation's vectors of a part: of rows, then of columns."""
-        body, tile = self.body, self.tile
-        names = []
+        body, tile, names = self.body, self.tile, list[str]()
+        product, part = divmod(part, tile.steps)
+        dots = self.dots if tile.sums == 1 else [self.dots[product]]
         for turn in range(self._turns(tile.rows)):
             line, eight = self._vector(turn)
             row = sum_of(self.first_row, clamp(line, 0, tile.rows - 1))
             row = row if self.sizes.m % tile.rows == 0 else clamp(row, 0, self.sizes.m - 1)
-            names.append(body.declare(body.scopes[-1], "uvec4", self._eight(self.dots[0], 0, row, eight, part)))
+            names.append(body.declare(body.scopes[-1], "uvec4", self._eight(dots[0], 0, row, eight, part)))
         for turn in range(self._turns(tile.shape.n)):
             line, eight = self._vector(turn)
             name = body.name()
             names.append(name)
             body.line(f"uvec4 {name} = uvec4(0);")
             first, last = turn * tile.lanes // self.eights, ((turn + 1) * tile.lanes - 1) // self.eights
-            for number, dot in enumerate(self.dots):
+            for number, dot in enumerate(dots):
                 begin = number * tile.columns
                 if begin > last or begin + tile.columns <= first:
                     continue

@@ -23,6 +23,7 @@ class GateKernel:
     def __init__(self, kernel: Kernel, rows: int, columns: int, threads: int, lifted: bool) -> None:
         self.kernel, self.rows, self.columns, self.threads = kernel, rows, columns, threads
         self.dots = [node for node in kernel.graph.nodes if node.op == "dot"]
+        self.found = self.dots  # what is computed by `add_up`
         self.sizes = sizes_of(self.dots[0])
         self.body, self.outputs = open_body(kernel, lifted)
         self.count = rows * columns  # of a workgroup's elements
@@ -94,8 +95,9 @@ class GateKernel:
                 body.line(f"if ({' || '.join(beyond)}) {'return' if self._has_one_each else 'continue'};")
             coordinates = self.kernel.coordinates
             with body.at(self._at(element)):
-                for number, dot in enumerate(self.dots):
-                    body.define(dot, coordinates[dot], GlslValue(self.joined(number, element), 1))
+                at = coordinates[self.dots[0]]
+                for number, node in enumerate(self.found):
+                    body.define(node, at, GlslValue(self.joined(number, element), 1))
                 values = {node: body.value(node, coordinates[node]) for node in self.kernel.graph.outputs}
                 for node, value in values.items():
                     body.store(node, coordinates[node], value, self.outputs[node])
@@ -107,7 +109,7 @@ class GateKernel:
         raise NotImplementedError
 
     def joined(self, number: int, element: Index) -> str:
-        """The name of the sum of all slices for an element of the product with that number."""
+        """The name of the sum of all slices for an element of the value with that number."""
         raise NotImplementedError
 
     def text(self) -> ShaderText:

@@ -12,13 +12,19 @@ import pytest
 import lavax.numpy as lnp
 from lavax.backends.vulkan.compile import pipelines
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
-from lavax.backends.vulkan.emit.gates.choose import MatrixGateTile, matrix_tile_of
+from lavax.backends.vulkan.emit.gates.choose import (
+    MatrixGateTile,
+    are_gates,
+    matrix_tile_of,
+    sum_of_products,
+)
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.profile import MatrixShape
 from lavax.ir import Node, interpret, parse
 from tests.backends.vulkan.emit.gates.test_gates import (
     LARGE_GPU,
     case,
+    gradient_of,
     graph_of,
     gru,
     lstm,
@@ -57,6 +63,21 @@ def test_cells_by_matrices_compute_what_the_interpreter_does(name: str, dtype: s
         np.testing.assert_allclose(found.astype("f"), right.astype("f"), rtol=0, atol=0.06 * scale)
 
 
+@pytest.mark.parametrize(("function", "dtype"), [(lstm, "bf16"), (gru, "f16")])
+def test_gradients_multiply_the_sum_of_their_products_by_matrices(function: Callable[..., Any], dtype: str) -> None:
+    """Gates' gradients have a left factor each, and one matrix holds the sum of their products."""
+    _, arguments = case(function, 18, 64, 4 if function is lstm else 3, turns=2)
+    given = tuple(lnp.asarray(x).astype(DTYPES[dtype]) for x in arguments)
+    graph = graph_of(gradient_of(function), given)
+    plan = emit_program(program_of(graph, WITH_MATRICES), WITH_MATRICES)
+    (turn,) = {each.shader.source for each in plan.dispatches if ".turns.body." in each.name}
+    assert "coopMatMulAdd" in turn and "sum1" not in turn
+    results = run(graph, [np.asarray(x) for x in given], device=backend_with(kind="gpu", matrices=MATRICES))
+    for found, right in zip(results, interpret(graph, *map(np.asarray, given)), strict=True):
+        scale = max(1.0, float(np.max(np.abs(right.astype("f")))))
+        np.testing.assert_allclose(found.astype("f"), right.astype("f"), rtol=0, atol=0.06 * scale)
+
+
 def _products(text: str) -> list[Node]:
     return [node for node in parse(text).nodes if node.op == "dot"]
 
@@ -72,20 +93,73 @@ AS_THEY_ARE = {"m": 32, "k": 512, "second": "h", "precision": ' precision="bf16"
 
 
 def test_gates_that_share_a_left_factor_are_multiplied_by_matrices() -> None:
-    tile = matrix_tile_of(_products(GATES.format(**AS_THEY_ARE)), WITH_MATRICES)
+    tile = matrix_tile_of(_products(GATES.format(**AS_THEY_ARE)), False, WITH_MATRICES)
     assert tile == MatrixGateTile(32, 4, 8, 2, 32, MATRICES[0])
     assert tile.threads == 256
-    few = matrix_tile_of(_products(GATES.format(**AS_THEY_ARE | {"m": 5, "k": 96})), WITH_MATRICES)
+    few = matrix_tile_of(_products(GATES.format(**AS_THEY_ARE | {"m": 5, "k": 96})), False, WITH_MATRICES)
     assert few is not None
     assert (few.rows, few.slices, few.steps) == (16, 3, 1)
 
 
 @pytest.mark.parametrize("change", [{"second": "g"}, {"precision": ""}, {"k": 80}, {"k": 32 * 521}], ids=str)
 def test_other_gates_are_not(change: dict[str, Any]) -> None:
-    assert matrix_tile_of(_products(GATES.format(**AS_THEY_ARE | change)), WITH_MATRICES) is None
+    assert matrix_tile_of(_products(GATES.format(**AS_THEY_ARE | change)), False, WITH_MATRICES) is None
 
 
 def test_one_product_and_devices_without_matrices_have_sums_in_registers() -> None:
     dots = _products(GATES.format(**AS_THEY_ARE))
-    assert matrix_tile_of(dots[:1], WITH_MATRICES) is None
-    assert matrix_tile_of(dots, LARGE_GPU) is None
+    assert matrix_tile_of(dots[:1], False, WITH_MATRICES) is None
+    assert matrix_tile_of(dots, False, LARGE_GPU) is None
+
+
+SUM = """
+    graph (a: f32[{m},{k}], b: f32[{m},{k}], c: f32[{m},{k}], w: f32[512,{k}], x: f32[{m},512]) {{
+      %0 = dot(a, w) contract=[1]x[1] precision="bf16" : f32[{m},512]
+      %1 = dot(b, w) contract=[1]x[1] precision="bf16" : f32[{m},512]
+      %2 = dot(c, w) contract=[1]x[1] precision="bf16" : f32[{m},512]
+      %3 = add({left}, %1) : f32[{m},512]
+      %4 = add(%2, %3) : f32[{m},512]
+      %5 = multiply(%4, {right}) : f32[{m},512]
+      return %5
+    }}
+"""
+
+
+def test_products_of_which_only_the_sum_is_read_are_one_product() -> None:
+    graph = parse(SUM.format(m=32, k=512, left="%0", right="x"))
+    total = sum_of_products(graph)
+    assert total is graph.nodes[4]
+    tile = matrix_tile_of(_products(SUM.format(m=32, k=512, left="%0", right="x")), True, WITH_MATRICES)
+    assert tile == MatrixGateTile(16, 8, 8, 2, 32, MATRICES[0], sums=3)
+    many = matrix_tile_of(_products(SUM.format(m=64, k=512, left="%0", right="x")), True, WITH_MATRICES)
+    assert many == replace(tile, columns=16)
+    # A longer sum than is written out.
+    assert matrix_tile_of(_products(SUM.format(m=32, k=2048, left="%0", right="x")), True, WITH_MATRICES) is None
+
+
+@pytest.mark.parametrize("change", [{"left": "x"}, {"right": "%1"}], ids=str)
+def test_products_that_something_else_reads_are_apart(change: dict[str, str]) -> None:
+    assert sum_of_products(parse(SUM.format(**{"m": 32, "k": 512, "left": "%0", "right": "x"} | change))) is None
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "by_matrices", "by_numbers"),
+    [
+        (128, 512, 512, True, True),
+        (256, 256, 1024, True, False),
+        (256, 256, 768, True, False),
+        (256, 512, 2048, False, False),
+        (256, 1024, 256, False, False),
+        (256, 512, 512, False, False),
+    ],
+)
+def test_sums_of_several_gates_by_matrices_have_as_many_more_products(
+    m: int, n: int, k: int, by_matrices: bool, by_numbers: bool
+) -> None:
+    for dtype, profile, expected in (
+        ("bf16", WITH_MATRICES, by_matrices), ("f32", WITH_MATRICES, by_numbers), ("bf16", LARGE_GPU, by_numbers),
+    ):  # fmt: skip
+        inputs = f"h: {dtype}[{m},{k}], w: {dtype}[{n},{k}]"
+        product = f"%0 = dot(h, w) contract=[1]x[1] : {dtype}[{m},{n}]"
+        (dot,) = _products(f"graph ({inputs}) {{\n  {product}\n  return %0\n}}")
+        assert are_gates(dot, profile) is expected
