@@ -7,6 +7,7 @@ import lavax.numpy as lnp
 from lavax.ir.monoids import BY_JOIN
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.indexing.index_modes import check_mode, leaves_out
 from lavax.numpy.indexing.indexed_update import At
 from lavax.tracer import constant
 from lavax.tracer.values.value import Value
@@ -33,7 +34,9 @@ def _segments(name: str, method: str, data: ArrayLike, ids: ArrayLike, count: in
     if not count or not rows.size:
         return start
     places = lnp.clip(numbers, 0, count - 1) if mode == "clip" else lnp.where(numbers < 0, count, numbers)
-    joined: Value = getattr(At(start)[places], method)(rows, mode="drop" if mode is None else mode)
+    check_mode(method, mode)
+    # Computed places outside are left out as they are: the modes that do so give the array one more row, and copy it.
+    joined: Value = getattr(At(start)[places], method)(rows, mode=None if leaves_out(mode) else mode)
     return joined
 
 

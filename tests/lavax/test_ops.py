@@ -62,3 +62,17 @@ def test_sums_without_a_number_of_segments() -> None:
         lx.ops.segment_sum(np.ones(2), np.ones(2), 2)
     with pytest.raises(lx.ShapeError, match="leading axes"):
         lx.ops.segment_sum(np.ones(2), np.array([1, 2, 3]), 2)
+
+
+@pytest.mark.parametrize("mode", [None, "drop", "fill"])
+def test_rows_of_no_segment_take_no_row_of_the_result(mode: Any) -> None:
+    """Nor is the result copied without such a row; numbers may be known while tracing."""
+    data = np.arange(18, dtype="f").reshape(6, 3)
+    known = lx.compile(lambda d: lx.ops.segment_sum(d, IDS, 4, mode=mode))
+    given = lx.compile(lambda d, i: lx.ops.segment_sum(d, i, num_segments=4, mode=mode))
+    assert "f32[5,3]" not in given.lower(data, IDS).as_text("ir")
+    wanted = [data[k == IDS].sum(0) for k in range(4)]
+    np.testing.assert_array_equal(np.asarray(known(data)), wanted)
+    np.testing.assert_array_equal(np.asarray(given(data, IDS)), wanted)
+    with pytest.raises(ValueError, match="mode is one of"):
+        lx.ops.segment_sum(data, IDS, 4, mode="wrap")
