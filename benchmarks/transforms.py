@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -33,6 +34,9 @@ _CHECKED = 1 << 20  # points of the lines whose errors are measured
 _FEW = 1 << 12  # numbers whose time is mostly that of a call
 
 
+Call = Callable[..., Any]
+
+
 @dataclass(frozen=True)
 class Transform:
     """A function of numpy.fft, the shape that it takes, and whether this is real."""
@@ -40,16 +44,29 @@ class Transform:
     function: str
     shape: tuple[int, ...]
     is_real: bool = False
+    axis: int | None = None  # None: the last one, or two
 
     @property
     def name(self) -> str:
-        return f"{self.function} of {' × '.join(map(str, self.shape))}"
+        along = "" if self.axis is None else f", axis {self.axis}"
+        return f"{self.function} of {' × '.join(map(str, self.shape))}{along}"
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The extents that are transformed."""
+        if self.axis is not None:
+            return (self.shape[self.axis],)
+        return self.shape if self.function.endswith("2") else self.shape[-1:]
+
+    def of(self, module: Any) -> Call:
+        """The function of a module."""
+        function = getattr(module, self.function)
+        return function if self.axis is None else partial(function, axis=self.axis)
 
     @property
     def passes(self) -> int:
         """Over memory, at least, on a GPU: one for each axis, two or three along a long one."""
-        axes = self.shape if self.function.endswith("2") else self.shape[-1:]
-        return sum(1 if n <= _ONE_PASS else 2 if n <= _TWO_PASSES else 3 for n in axes)
+        return sum(1 if n <= _ONE_PASS else 2 if n <= _TWO_PASSES else 3 for n in self.lengths)
 
     @property
     def nbytes(self) -> int:
@@ -81,6 +98,7 @@ def transforms(points: int) -> Sequence[Transform]:
         *(batched("rfft", length, True) for length in (1 << 8, 1 << 12, 1 << 16, 1000)),
         *(batched("irfft", length, True) for length in (1 << 12,)),
         Transform("fft2", (side, side)),
+        *(Transform("fft", (n, points // n), axis=0) for n in (1000, 1024, 100000)),
         *(Transform("fft", (1, 1 << bits)) for bits in (8, 10, 12)),
     )
 
@@ -119,23 +137,20 @@ def _error(transform: Transform, operand: np.ndarray) -> float:
 
     Of a transform along one axis it is that of the first lines.
     """
-    if not transform.function.endswith("2"):
+    if transform.lengths == transform.shape[-1:] and transform.axis is None:
         operand = operand[: max(_CHECKED // transform.shape[-1], 1)]
     wide = operand.astype(np.complex128 if np.iscomplexobj(operand) else np.float64)
-    wanted = getattr(np.fft, transform.function)(wide)
-    found = np.asarray(getattr(lnp.fft, transform.function)(operand))
+    wanted = transform.of(np.fft)(wide)
+    found = np.asarray(transform.of(lnp.fft)(operand))
     error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
-    return float(error * 2**24 / np.log2(transform.shape[-1]))
-
-
-Call = Callable[[], Any]
+    return float(error * 2**24 / np.log2(max(transform.lengths)))
 
 
 def _calls(transform: Transform, operand: np.ndarray) -> Mapping[str, tuple[Call, Callable[[Any], Any]]]:
     """For each library: a call, and how its result is waited for."""
     on_device = lnp.asarray(operand) + 0
-    ours = lx.compile(getattr(lnp.fft, transform.function))
-    scipys = getattr(scipy.fft, transform.function)
+    ours = lx.compile(transform.of(lnp.fft))
+    scipys = transform.of(scipy.fft)
     found: dict[str, tuple[Call, Callable[[Any], Any]]] = {
         "lavax": (lambda: ours(on_device), lambda result: result.block_until_ready()),
         "SciPy": (lambda: scipys(operand), lambda result: result),
@@ -145,7 +160,7 @@ def _calls(transform: Transform, operand: np.ndarray) -> Mapping[str, tuple[Call
         found["an empty command buffer"] = (_empty_call(), lambda result: result)
     for name, prepare in (("JAX", _of_jax), ("cuFFT", _of_torch)):
         try:
-            found[name] = prepare(transform.function, operand)
+            found[name] = prepare(transform, operand)
         except ImportError:
             continue
     return found
@@ -160,22 +175,23 @@ def _empty_call() -> Call:
     return bare_submit(device, device.queue.wait)
 
 
-def _of_jax(function: str, operand: np.ndarray) -> tuple[Call, Callable[[Any], Any]]:
+def _of_jax(transform: Transform, operand: np.ndarray) -> tuple[Call, Callable[[Any], Any]]:
     import jax
     import jax.numpy as jnp
 
-    transform, held = jax.jit(getattr(jnp.fft, function)), jnp.asarray(operand)
-    return lambda: transform(held), lambda result: result.block_until_ready()
+    compiled, held = jax.jit(transform.of(jnp.fft)), jnp.asarray(operand)
+    return lambda: compiled(held), lambda result: result.block_until_ready()
 
 
-def _of_torch(function: str, operand: np.ndarray) -> tuple[Call, Callable[[Any], Any]]:
+def _of_torch(transform: Transform, operand: np.ndarray) -> tuple[Call, Callable[[Any], Any]]:
     """PyTorch's on its GPU; ImportError without one."""
     import torch
 
     if not torch.cuda.is_available():
         raise ImportError("PyTorch sees no GPU")
-    transform, held = getattr(torch.fft, function), torch.from_numpy(operand).cuda()
-    return lambda: transform(held), lambda result: torch.cuda.synchronize()
+    function, held = getattr(torch.fft, transform.function), torch.from_numpy(operand).cuda()
+    along = {} if transform.axis is None else {"dim": transform.axis}
+    return lambda: function(held, **along), lambda result: torch.cuda.synchronize()
 
 
 def _timed(

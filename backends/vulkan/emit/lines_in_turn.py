@@ -32,7 +32,7 @@ class LinesInTurn:
 
     nbytes: int = 1 << 15  # of the lines that a workgroup takes at a time, at least
     longest: int = 1 << 23  # bytes of a line
-    parts: int = 8  # for so many processors, at least
+    parts: int = 4  # for so many processors, at least
     groups: int = 64  # workgroups, at most
 
 

@@ -91,7 +91,8 @@ def test_the_widest_of_three_steps_is_the_last() -> None:
         1 << 20: [32] * 4,
     }  # fmt: skip
     assert {points: list(steps_of(points, False, float32, CPU_DRIVER)) for points in expected} == expected
-    assert list(steps_of(16807, True, float32, CPU_DRIVER)) == [49, 49, 7]
+    assert list(steps_of(16807, True, float32, CPU_DRIVER)) == [7, 49, 49]
+    assert list(steps_of(3125, True, float32, CPU_DRIVER)) == [25, 25, 5]
 
 
 def test_real_lines_have_narrow_steps_at_both_ends_or_a_wide_last_one() -> None:

@@ -67,6 +67,14 @@ class ThreeSteps:
 
 
 @dataclass(frozen=True)
+class AcrossSteps:
+    """Of lines along another axis. Chosen by `python -m benchmarks fft`."""
+
+    first: int = 12  # about as many points of the first of two steps, of which lanes share the last one's
+    widest_first: int = 16
+
+
+@dataclass(frozen=True)
 class FewNumbers:
     """Where code is kept short. Chosen by first calls (docs/performance/transforms.md)."""
 
@@ -76,6 +84,7 @@ class FewNumbers:
 
 
 THREE_STEPS = ThreeSteps()
+ACROSS_STEPS = AcrossSteps()
 FEW_NUMBERS = FewNumbers()
 REGISTER_LIMITS = RegisterLimits()
 LANE_LIMITS = LaneLimits()
@@ -89,7 +98,9 @@ def steps_of(points: int, across: bool, part: DType, profile: DeviceProfile) -> 
     if profile.kind == "cpu":
         is_shared = not across and lanes_of(points, 1, 1, profile)
         found = (points,) if is_shared else _steps_in_registers(points, across, profile)
-        return found if across or len(found) < 3 else _three_steps(points, profile) or found
+        if across and max(found) > ACROSS_STEPS.widest_first and len(found) > 1:
+            found = _two_steps_across(points, profile) or found
+        return found if len(found) < 3 else _three_steps(points, profile, across=across) or found
     primes = prime_factors(points)
     if not across and points <= longest_line(profile, part, 1):
         return (points,)
@@ -127,9 +138,25 @@ def _two_shared_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
     return ()
 
 
-def _three_steps(points: int, profile: DeviceProfile, mirrored: bool = False) -> Sequence[int]:
-    """Three steps of a line along memory, each of no fewer points than the one before; none if there are no such. Those
-    of the inverse of a real line have a first step on `mirrored` columns.
+def _two_steps_across(points: int, profile: DeviceProfile) -> Sequence[int]:
+    """Two steps of a line along another axis, of which lanes share the last one's points, and the first one's if these
+    are many; none if there are no such. What an invocation writes alone lies in as many places as it has points."""
+    limits = ACROSS_STEPS
+    ways = [
+        (first, points // first)
+        for first in _divisors(points, LANE_LIMITS.longest)
+        if lanes_of(points // first, 1, first, profile)
+        and (first <= limits.widest_first or lanes_of(first, points // first, 1, profile))
+    ]
+    return min(ways, key=lambda way: abs(log2(way[0] / limits.first)), default=())
+
+
+def _three_steps(
+    points: int, profile: DeviceProfile, mirrored: bool = False, across: bool = False
+) -> Sequence[int]:
+    """Three steps of a line, each of no fewer points than the one before; none if there are no such. Those of the
+    inverse of a real line have a first step on `mirrored` columns. Of a line along another axis (`across`) an
+    invocation that holds all points of the second step would write them in too many places.
 
     In the first step each of two neighbours has its own roots, which they share in the second one, and the last one
     has none: so the first one has few points and the last one as many as may be.
@@ -138,6 +165,9 @@ def _three_steps(points: int, profile: DeviceProfile, mirrored: bool = False) ->
     best = limits.first_mirrored if mirrored else limits.first
     most = limits.widest_first_mirrored if mirrored else limits.widest_first
     ways = [way for way in _ways(points, profile) if way[0] <= most and way[0] <= way[1] <= way[2]]
+    if across:
+        narrow, wide = ACROSS_STEPS.widest_first, REGISTER_LIMITS.together
+        ways = [way for way in ways if way[0] <= narrow and not narrow < way[1] <= wide]
     return min(ways, key=lambda way: (*_apart(way[0], best, points), -way[2]), default=())
 
 

@@ -19,6 +19,7 @@ from lavax.backends.vulkan.emit.fourier.numbers import (
     write_number,
     write_real,
 )
+from lavax.backends.vulkan.emit.fourier.read_ahead import Rows, read_ahead
 from lavax.backends.vulkan.emit.fourier.real_butterflies import points_of, spectrum_of
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
@@ -38,6 +39,8 @@ def emit_across_from_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         step = _RealStep(routine, points, rest, behind, together, number, -1)
         found = step.turned(spectrum_of(step.registers, [step.read(point) for point in range(points)]))
+        first = linear([(step.row, len(found) * behind), (step.first, 1)])
+        read_ahead(routine, [Rows(first, len(found), behind)], together)
         for k, x in enumerate(found):
             start = linear([(step.row, len(found) * behind), (step.first, 1)], k * behind)
             _write_numbers(routine, start, x, together)
@@ -54,6 +57,7 @@ def emit_across_to_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -
         step = _RealStep(routine, points, rest, behind, together, number, 1)
         starts = (linear([(step.row, held * behind), (step.first, 1)], k * behind) for k in range(held))
         row = step.turned([_read_numbers(step.registers, routine, start) for start in starts])
+        step.read_ahead()
         for point, text in enumerate(points_of(step.registers, row, points)):
             step.write(point, text)
     return routine.close(count)
@@ -90,6 +94,12 @@ class _RealStep:
             )
         return self.routine.read(operand, unflatten(self._at(point), operand.shape))
 
+    def read_ahead(self) -> None:
+        """What `write` writes, whose positions count real numbers."""
+        if self.together % 2 == 0 and self.behind % 2 == 0:
+            apart = self.rest * self.behind // 2
+            read_ahead(self.routine, [Rows(self._at(0, 2), self.points, apart)], self.together // 2)
+
     def write(self, point: int, text: str) -> None:
         if self.together == 4:
             write_four(self.routine, self._at(point), text)
@@ -116,6 +126,7 @@ def emit_across_to_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) ->
         at = [(step.line, points * every), (step.own, together)]
         reads = (linear(at, point * every) for point in range(points))
         found = transformed(step.registers, [_read_numbers(step.registers, routine, start) for start in reads])
+        step.read_ahead(points)
         for k, x in enumerate(found):
             step.write(k, x)
     return routine.close(count)
@@ -136,6 +147,7 @@ def emit_across_from_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) 
         every = held * behind
         row = linear([(step.line, rest), (step.place, 1)])
         parts = [(row, points * every), (step.column, behind), (step.first, 1)]
+        read_ahead(routine, [Rows(linear(parts), points, every)], together)
         for k, x in enumerate(found):
             _write_numbers(routine, linear(parts, k * every), x, together)
     return routine.close(count)
@@ -192,6 +204,19 @@ class _HalfStep:
         if len(sign) > 1:
             return self.registers.named(x.real, f"{sign} ? {x.imaginary} : -{x.imaginary}")
         return Number(x.real, f"(-{x.imaginary})") if sign else x
+
+    def read_ahead(self, points: int) -> None:
+        """What `write` writes: the frequencies up to half the line, and those that are the others' opposites."""
+        apart, start = self.columns * self.rest, [(self.line, self.half * self.behind), (self.first, 1)]
+        first = linear([(self.column, 1), (self.place, self.columns)])
+        last = linear([(first, -1)], self.length - (points - 1) * apart)
+        ahead = sum(first.high + q * apart < self.half for q in range(points))
+        back = sum(first.low + q * apart >= self.half for q in range(points))
+        rows = [
+            Rows(linear([*start, (at, self.behind)]), count, apart * self.behind)
+            for at, count in ((first, ahead), (last, back))
+        ]
+        read_ahead(self.routine, rows, self.together)
 
     def write(self, q: int, x: Number) -> None:
         """Writes a frequency. Those of the first column, and of the middle one of an even number, are there with their

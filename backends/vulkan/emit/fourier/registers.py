@@ -9,6 +9,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
 from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.read_ahead import Rows, read_ahead
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -82,6 +83,7 @@ class _Step:
 
     def write(self, frequencies: list[Number]) -> None:
         if self.together == 2 and self.behind % 2 == 0:
+            read_ahead(self.routine, [Rows(self._position(0, 0), self.points, self.behind)], 2)
             for frequency, value in enumerate(frequencies):
                 write_neighbours(self.routine, self._position(0, frequency), self._of(value, 0), self._of(value, 1))
             return

@@ -34,9 +34,18 @@ def test_steps_with_lanes() -> None:
         36: [36], 360: [360], 750: [30, 25], 1008: [36, 28],
     }  # fmt: skip
     assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in expected} == expected
-    assert list(steps_of(1024, True, float32, CPU_DRIVER)) == [32, 32]
     assert list(mirrored_steps_of(1024, False, CPU_DRIVER)) == [1024]
     assert list(mirrored_steps_of(1024, True, CPU_DRIVER)) == [32, 32]
+
+
+def test_lines_along_another_axis_have_steps_that_write_in_few_places() -> None:
+    """Alone an invocation has some twelve points of two steps, of three ones no more than 16 or more than 32."""
+    expected = {
+        81: [81], 256: [16, 16], 480: [12, 40], 625: [25, 25], 1000: [10, 100], 1024: [16, 64], 1080: [10, 108],
+        2048: [16, 128], 3000: [50, 60], 4096: [64, 64], 16384: [128, 128], 65536: [16, 64, 64],
+        100000: [10, 100, 100], 250000: [25, 25, 20, 20],
+    }  # fmt: skip
+    assert {length: list(steps_of(length, True, float32, CPU_DRIVER)) for length in expected} == expected
 
 
 def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:
@@ -59,6 +68,7 @@ def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:
         *(((3, 72), 1), ((3, 144), 1), ((5, 256), 1), ((5, 1024), 1)),
         *(((3, 90), 1), ((3, 100), 1), ((16, 264), 1), ((6, 720), 1)),
         *(((2, 50, 20), 1), ((3, 64, 6), 1), ((2, 3072, 5), 1), ((96, 2), 0)),
+        *(((1000, 3), 0), ((2, 480, 10), 1), ((4096, 3), 0), ((20000, 2), 0), ((1080, 2), 0)),
     ],
 )
 @pytest.mark.parametrize("inverse", [False, True])
