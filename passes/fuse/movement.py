@@ -11,7 +11,8 @@ from lavax.passes.fuse.reasons import Reason
 
 @dataclass(frozen=True)
 class RepeatedBroadcasts:
-    """When a small expensive value is stored, rather than computed for every element it is broadcast to.
+    """When a small expensive value is stored, rather than computed for every element it is broadcast to, or for every
+    element that a gather takes from the place that it is.
 
     Chosen by `python -m benchmarks comparison --only layer-norm --only gpt-step`.
     """
@@ -25,19 +26,27 @@ _REPEATED_BROADCASTS = RepeatedBroadcasts()
 
 
 def visit_movement(fusion: Fusion, node: Node) -> None:
-    if node.op == "broadcast" and not fusion.bases_of(node.operands[0]) and _repeats_much(fusion, node):
-        fusion.store(node.operands[0], Reason.REPEATED)
+    for operand, cost in _repeated_operands(node):
+        if not fusion.bases_of(operand) and _repeats_much(fusion, node, operand, cost):
+            fusion.store(operand, Reason.REPEATED)
     bases = fusion.all_bases_of(node.operands)
     if bases:
         fusion.bases[node] = bases
     fusion.leave_floating(node)
 
 
-def _repeats_much(fusion: Fusion, node: Node) -> bool:
-    """Whether a broadcast would have a small expensive value computed very many times."""
-    operand = node.operands[0]
+def _repeated_operands(node: Node) -> list[tuple[Node, int]]:
+    """The operands of which a node reads each element for several of its own, and what such an element costs at least
+    for it to be stored."""
+    if node.op == "broadcast":
+        return [(node.operands[0], _REPEATED_BROADCASTS.cost)]
+    return [(indices, REPETITION.cost) for indices in node.operands[1:]] if node.op == "gather" else []
+
+
+def _repeats_much(fusion: Fusion, node: Node, operand: Node, least: int) -> bool:
+    """Whether a small expensive value would be computed very many times."""
     elements = node.type.size * max(fusion.siblings.readers(node) // _REPEATED_BROADCASTS.readers, 1)
     if fusion.is_stored(operand) or elements < _REPEATED_BROADCASTS.times * max(operand.type.size, 1):
         return False
     cost = sum(cost_of(part) for part in fusion.cone([operand])[0])
-    return cost >= _REPEATED_BROADCASTS.cost and cost * elements >= REPETITION.work
+    return cost >= least and cost * elements >= REPETITION.work

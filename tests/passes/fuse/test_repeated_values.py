@@ -40,3 +40,21 @@ def test_what_many_kernels_repeat_is_stored(layers: int, is_stored: bool) -> Non
     assert sum(any(node.op == "cos" for node in kernel.graph.nodes) for kernel in kernels) == 1
     for found, expected in zip(interpret_kernels(program, *arrays), interpret(graph, *arrays), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("powers, rows, is_stored", [(12, 512, True), (12, 4, False), (1, 512, False)])
+def test_costly_places_that_many_rows_are_gathered_from_are_stored(powers: int, rows: int, is_stored: bool) -> None:
+    def gathered(x: Any) -> Any:
+        places = lnp.arange(x.shape[1])
+        for _ in range(powers):
+            places = (places * 3 + 1) % 257
+        return x[:, places]
+
+    array = f32(rows, 257)
+    graph = prepare(simplify(lx.trace(gathered)(array)))
+    reasons = fuse(graph).storing
+    assert (Reason.REPEATED in reasons.values()) == is_stored, reasons
+    program = schedule(graph)
+    check_program(program)
+    (found,) = interpret_kernels(program, array)
+    np.testing.assert_array_equal(found, interpret(graph, array)[0])
