@@ -61,9 +61,11 @@ class ThreeSteps:
     widest_first: int = 32
     first_mirrored: int = 5  # the same of the inverse of real lines, whose first step holds two columns
     widest_first_mirrored: int = 16
-    last_mirrored: int = 16  # about as many, of the last step of real lines
+    last_mirrored: int = 15  # about as many, of the last step of real lines
     widest_mirrored: int = 32
-    longest_mirrored: int = (1 << 16) - 1  # of those
+    # Of those, at least if two steps would have a last one of more points, and at most.
+    shortest_mirrored: int = 1 << 11
+    longest_mirrored: int = (1 << 16) - 1
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,8 @@ def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Seq
     found = _steps_in_registers(points, False, profile)
     *others, last = sorted(found, reverse=True) if found[-1] > REGISTER_LIMITS.together else found
     steps = (*others, last) if last <= REGISTER_LIMITS.mirrored else ()
-    if len(steps) in (1, 2):
+    is_wide = last > REGISTER_LIMITS.together and points >= THREE_STEPS.shortest_mirrored
+    if len(steps) in (1, 2) and (inverse or not is_wide):
         return steps
     if inverse:
         found = _three_steps(points, profile, mirrored=True)

@@ -53,7 +53,9 @@ def test_two_columns_have_few_points() -> None:
         by_lanes = steps == (points,) and lanes_of(points, 1, 1, CPU_DRIVER) > 0
         assert np.prod(steps) == points and (by_lanes or steps[-1] <= REGISTER_LIMITS.mirrored)
     assert mirrored_steps_of(64, False, GENERIC_GPU) == ()
-    assert list(mirrored_steps_of(5000, False, CPU_DRIVER)) == [100, 50]
+    forward = {2304: [72, 32], 2500: [10, 25, 10], 5000: [10, 25, 20], 1225: [35, 35], 6000: [10, 40, 15]}
+    assert {points: list(mirrored_steps_of(points, False, CPU_DRIVER)) for points in forward} == forward
+    assert list(mirrored_steps_of(5000, True, CPU_DRIVER)) == [100, 50]
     inverse = {64: [64], 500: [25, 20], 512: [512], 720: [36, 20], 1000: [50, 20], 2187: [81, 27]}
     assert {points: list(mirrored_steps_of(points, True, CPU_DRIVER)) for points in inverse} == inverse
 
