@@ -52,7 +52,7 @@ def read_ahead(routine: RoutineShader, written: Sequence[Rows], neighbours: int)
     together = max(_CACHE_LINE // (neighbours * width), 1)
     texels = routine.node.type.nbytes // _TEXEL_BYTES
     lane = body.declare(body.scopes[-1], "int", f"int(gl_LocalInvocationID.x) % {together}")
-    words = []
+    words: list[str] = []
     for rows in written:
         for row in range(0, rows.count, together):
             own = routine.position(f"{lane}_{len(words)}", f"min({row} + {lane}, {rows.count - 1})", rows.count)
