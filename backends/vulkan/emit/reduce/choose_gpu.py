@@ -111,6 +111,7 @@ class Interleaving:
     elements: int = 8  # per member, at least
     few: int = 1 << 16  # elements of all rows: kernels of no more leave most of a device to others
     least_elements: int = 3  # per member of such, if that keeps in registers what is walked again
+    few_local: int = 512  # of a workgroup that keeps what is walked again, where there are few workgroups
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,8 @@ def _columns(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted: b
     width = VECTOR if rows % VECTOR == 0 else 1
     row_groups = max(INTERLEAVING.line_bytes // (4 * width), 1)
     room = profile.shared_memory_bytes // max(bytes_of_partial_results(kernel, width), 1)
-    most = min(OCCUPANCY.most_local, profile.max_workgroup_invocations, room) // row_groups
+    most_local = min(OCCUPANCY.most_local, profile.max_workgroup_invocations, room)
+    most = most_local // row_groups
     busy = OCCUPANCY.busy_columns if is_read_once(kernel) else OCCUPANCY.busy
     members = 1
     while 2 * members <= most and 2 * members * INTERLEAVING.elements <= length and rows // width * members < busy:
@@ -174,6 +176,9 @@ def _columns(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifted: b
         return InvocationRows(row_width=wide, local=local_invocations(profile), unrolled=steps, loop=loop)
     while members * row_groups > profile.subgroup_size and _may_spread(row_groups, width, rows):
         row_groups //= 2
+    if loop and kept and not is_read_once(kernel) and rows // width < INTERLEAVING.workgroups * row_groups:
+        members = _enough_to_keep(kernel, members, min(INTERLEAVING.few_local, most_local) // row_groups, kept)
+        steps, loop = unrolled(kernel, -(-length // members), kept)
     local = members * row_groups
     return InterleavedRows(members=members, row_width=width, local=local, unrolled=steps, loop=loop)
 

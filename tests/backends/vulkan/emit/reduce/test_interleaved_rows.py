@@ -1,6 +1,7 @@
 """Rows that are neighbours in memory: what they share, what is read ahead, and how members' results become one."""
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -133,3 +134,42 @@ def test_few_rows_that_are_walked_twice_are_kept(parts: int, columns: int, membe
     exact = interpret(graph, *arrays, dtype=np.float64)
     for got, want in zip(run_as_gpu(graph, arrays), exact, strict=True):
         np.testing.assert_allclose(got, want, rtol=32 * FLOAT, atol=32 * FLOAT)
+
+
+def _gradient(elements: int, columns: int) -> Graph:
+    """Of a batch norm's operand: two sums, and what each element gets of both."""
+    every, row = f"f32[{elements},{columns}]", f"f32[{columns}]"
+    return parse(f"""
+        graph (given: {every}, x: {every}) {{
+          %0 = sum(given) axes=[0] : {row}
+          %1 = multiply(given, x) : {every}
+          %2 = sum(%1) axes=[0] : {row}
+          %3 = broadcast(%0) axes=[1] : {every}
+          %4 = broadcast(%2) axes=[1] : {every}
+          %5 = multiply(x, %4) : {every}
+          %6 = add(%3, %5) : {every}
+          %7 = subtract(given, %6) : {every}
+          return %7
+        }}
+    """)
+
+
+@pytest.mark.parametrize(
+    "elements, columns, members, row_groups, loop",
+    [(784, 256, 128, 2, False), (1568, 128, 256, 2, False), (1568, 1024, 128, 2, True), (3136, 64, 128, 2, True)],
+)
+def test_few_workgroups_keep_two_arrays(elements: int, columns: int, members: int, row_groups: int, loop: bool) -> None:
+    """By more members, unless a workgroup would have more than 512 or there are enough workgroups."""
+    graph = _gradient(elements, columns)
+    chosen = choose_schedule(kernel_of(graph), GENERIC_GPU, lifted=False)
+    assert isinstance(chosen, InterleavedRows)
+    assert (chosen.members, chosen.row_groups, chosen.loop) == (members, row_groups, loop)
+    arrays = [RANDOM.normal(size=node.shape).astype("f") for node in graph.inputs]
+    ((got,), (want,)) = run_as_gpu(graph, arrays), interpret(graph, *arrays, dtype=np.float64)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("limit", [{"max_workgroup_invocations": 256}, {"shared_memory_bytes": 8192}])
+def test_more_members_are_no_more_than_a_device_has(limit: dict[str, int]) -> None:
+    chosen = choose_schedule(kernel_of(_gradient(1568, 128)), replace(GENERIC_GPU, **limit), lifted=False)
+    assert isinstance(chosen, InterleavedRows) and chosen.local <= 256 and chosen.loop
