@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 # The size limit of the records of tuning, which take a few hundred bytes per kernel.
 _TUNING_BYTES = 16 << 20
+_TUNING_METHOD = 2  # of measurement: the records of another one are of no use
 # Temporaries that take a driver milliseconds to allocate: 46 to 71 for 2.2 GB, on an H100.
 _LARGE_ARENA_BYTES = 256 << 20
 
@@ -101,8 +102,8 @@ class VulkanBackend:
         from lavax.backends.vulkan.measure.trials import seconds_of
 
         cache = DiskCache(folder_of("tuning"), _TUNING_BYTES)
-        records = Records(cache, f"{device.identity} lavax {config.VERSION}")
-        return Tuner(self.profile, records, lambda plans, dtypes: seconds_of(device, plans, dtypes))
+        records = Records(cache, f"{device.identity} lavax {config.VERSION} method {_TUNING_METHOD}")
+        return Tuner(self.profile, records, lambda plans, dtypes: seconds_of(device, plans, dtypes, self.rates))
 
     def rates(self) -> Rates:
         """What the device does in a second, measured once, and then kept on disk."""

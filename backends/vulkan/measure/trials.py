@@ -15,6 +15,7 @@ from lavax.backends.vulkan.measure.profiling import Bound
 from lavax.backends.vulkan.measure.timing import TimedWork, rounds, timed_work
 from lavax.backends.vulkan.memory.memory import Buffer
 from lavax.backends.vulkan.plan.plan import Plan, Shader
+from lavax.backends.vulkan.run.estimate import Rates
 from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import LavaxError
 from lavax.base.quick_dataclasses import dataclass
@@ -44,17 +45,21 @@ class TrialContents:
 _TRIALS, _CONTENTS = Trials(), TrialContents()
 
 
-def seconds_of(device: Device, plans: Sequence[Plan], dtypes: Sequence[DType]) -> list[float]:
+def seconds_of(
+    device: Device, plans: Sequence[Plan], dtypes: Sequence[DType], rates: Callable[[], Rates]
+) -> list[float]:
     """The shortest time of each plan; infinity for those that the device refuses or that are far behind.
 
-    The plans have the same arguments, of these dtypes, and the same results. Raises DeviceError if memory is too small
-    for these.
+    The plans have the same arguments, of these dtypes, and the same results. `rates` measures what the device does in a
+    second: a dispatch that would take long is cut, here as in a program. Raises DeviceError if memory is too small for
+    the arrays.
     """
     pairs = zip(plans[0].arguments, dtypes, strict=True)
     arguments = [_filled(device, nbytes, dtype) for nbytes, dtype in pairs]
     results = [device.arrays.allocate(result.nbytes) for result in plans[0].results]
     pipelines = _made_at_once(device, plans)
-    programs = {number: program for number, plan in enumerate(plans) if (program := _program(device, plan)) is not None}
+    made = [_program(device, plan, rates) for plan in plans]
+    programs = {number: program for number, program in enumerate(made) if program is not None}
     del pipelines  # the programs keep theirs
     bound = {number: Bound(program, [*arguments, *results]) for number, program in programs.items()}
     first = {number: _first_seconds(device, program, bound[number]) for number, program in programs.items()}
@@ -97,9 +102,9 @@ def _made_at_once(device: Device, plans: Sequence[Plan]) -> Mapping[Shader, Pipe
         return {}
 
 
-def _program(device: Device, plan: Plan) -> Program | None:
+def _program(device: Device, plan: Plan, rates: Callable[[], Rates]) -> Program | None:
     try:
-        return Program(device, plan)
+        return Program(device, plan, rates)
     except (LavaxError, ValueError):
         return None
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,12 @@ from lavax.backends.vulkan.compile.disk_cache import DiskCache
 from lavax.backends.vulkan.emit.candidates import schedules_of
 from lavax.backends.vulkan.emit.contract.choose import parts_candidates
 from lavax.backends.vulkan.emit.program import emit_program
-from lavax.backends.vulkan.measure.tuner import Records, Tuner, with_prologue
+from lavax.backends.vulkan.measure import trials
+from lavax.backends.vulkan.measure.tuner import Records, Tuner, by_itself, with_prologue
 from lavax.backends.vulkan.plan.plan import Plan
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU
+from lavax.backends.vulkan.run.estimate import Rates
+from lavax.backends.vulkan.run.program import Program
 from lavax.base.errors import DeviceError
 from lavax.ir import Graph, interpret
 from lavax.ir.types import DType
@@ -167,6 +171,34 @@ def test_sums_are_split_into_as_many_parts_as_take_least(tmp_path: Path) -> None
     assert tuner_at(tmp_path, refuse).parts_of(dot) == numbers[1]
 
 
+def test_a_trial_is_cut_only_where_a_program_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by the rates of a slow device: a product that takes 14 µs was timed in 28 dispatches, one after the other."""
+    steps: list[int] = []
+
+    def recording(program: Program, *given: Any) -> Any:
+        steps.append(len(program.steps))
+        return record(program, *given)
+
+    record = trials._recording
+    monkeypatch.setattr(trials, "_recording", recording)
+    (kernel,) = kernels_of(backend(), lx.trace(lambda a, b: a @ b)(normal(384, 384), normal(384, 384)))
+    plan = emit_program(by_itself(kernel), backend().profile)
+    dtypes = [node.dtype for node in kernel.graph.inputs]
+    for rates, is_cut in ((Rates(1e12, 1e14, 1e-6), False), (Rates(1e6, 4e8, 1e-5), True)):
+        steps.clear()
+        (seconds,) = trials.seconds_of(backend().device, [plan], dtypes, lambda rates=rates: rates)
+        assert 0 < seconds < 10 and (min(steps) > 1) == is_cut == (max(steps) > 1)
+
+
+def test_the_tuner_knows_what_the_device_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, given = backend_with(kind="cpu"), []
+    monkeypatch.setattr(trials, "seconds_of", lambda of, plans, dtypes, rates: given.append(rates()) or [1.0])
+    rates = Rates(2e9, 3e9, 1e-5)
+    monkeypatch.setattr(device, "_rates", rates)
+    tuner = device.tuner
+    assert tuner is not None and tuner._measure([], []) == [1.0] and given == [rates]
+
+
 def test_a_tuned_program_computes_what_a_plain_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = normal(24, 32), normal(32, 24)
 
@@ -222,7 +254,5 @@ def test_another_process_finds_what_was_tuned(tmp_path: Path) -> None:
 
 
 def run(plan: Plan, buffers: Sequence[object]) -> object:
-    from lavax.backends.vulkan.run.program import Program
-
     (result,) = Program(backend().device, plan)(*buffers)
     return result
