@@ -1,10 +1,10 @@
 """`make_jaxpr`: the graph of a function, for given arguments."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.compiled.compile import compile
 from lavax.tracer.compiled.jaxpr import jaxpr_of
 from lavax.tracer.pytrees.pytree import unflatten
@@ -26,7 +26,7 @@ def make_jaxpr(
         raise ValueError("make_jaxpr: there is no axis_env; name an axis by vmap(axis_name=...)")
     compiled = compile(fun, static_argnums=static_argnums)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def made(*args: Any, **kwargs: Any) -> Any:
         traced = compiled.lower(*args, **kwargs).traced
         jaxpr = jaxpr_of(traced)

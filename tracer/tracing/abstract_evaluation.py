@@ -1,7 +1,6 @@
 """Tracing without running: the graph of a function, and the shapes of its result."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar
 from math import prod
@@ -17,6 +16,7 @@ from lavax.ir.location import user_error
 from lavax.ir.types import dtype_of_data
 from lavax.tracer.calls.call import call_of, named_conversion
 from lavax.tracer.calls.signature import signature_of
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.pytrees.pytree import unflatten
 from lavax.tracer.tracing.convert import abstract_of
 from lavax.tracer.tracing.tracing import Traced, trace_call, without_effects
@@ -79,7 +79,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
     named after the parameters, and its outputs the leaves of the result.
     """
 
-    @functools.wraps(function)
+    @wraps(function)
     def traced(*args: Any, **kwargs: Any) -> Graph:
         return _traced(function, args, kwargs, "trace").graph
 

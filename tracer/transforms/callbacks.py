@@ -1,7 +1,6 @@
 """Python functions on the host as parts of compiled functions: `pure_callback`, `io_callback`."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from lavax.ir import TensorType
 from lavax.ir.host_function import HostFunction
 from lavax.ir.location import user_error
 from lavax.tracer.calls.signature import function_name, require_function
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.control_flow.recording import apply_control_flow
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
 from lavax.tracer.tracing.abstract_evaluation import ShapeDtype
@@ -201,7 +201,7 @@ def io_callback(
 def _without_result(callback: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, which returns a number that nobody reads: calls are known by their results."""
 
-    @functools.wraps(callback)
+    @wraps(callback)
     def called(*args: Any, **kwargs: Any) -> np.ndarray:
         callback(*args, **kwargs)
         return np.zeros((), np.int32)

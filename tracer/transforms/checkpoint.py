@@ -7,6 +7,7 @@ from typing import Any
 
 from lavax.ir.location import user_error
 from lavax.tracer.calls.signature import require_function
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.control_flow.captures import with_common_captures
 from lavax.tracer.control_flow.recording import apply_control_flow
 from lavax.tracer.tracing.trace import active_trace
@@ -36,7 +37,7 @@ def checkpoint(
     chosen = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         outside = [number for number in chosen if not -len(args) <= number < len(args)]
         if outside:
@@ -68,7 +69,7 @@ def checkpoint(
 def _with_kept_names(function: Callable[..., Any], policy: Policy) -> Callable[..., Any]:
     """`function`, with a second result: the values that `policy` keeps by their names."""
 
-    @functools.wraps(function)
+    @wraps(function)
     def with_kept(*args: Any, **kwargs: Any) -> Any:
         with keeping_names(policy) as kept:
             result = function(*args, **kwargs)

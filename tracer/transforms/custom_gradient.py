@@ -1,10 +1,10 @@
 """Functions that return their own gradient rule."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.pytrees.partial import Partial
 from lavax.tracer.transforms.closure_convert import closure_convert
 from lavax.tracer.transforms.custom_rules import custom_vjp
@@ -19,7 +19,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @custom_vjp
-    @functools.wraps(fun)
+    @wraps(fun)
     def value(*args: Any) -> Any:
         return fun(*args)[0]
 

@@ -1,7 +1,6 @@
 """Debugging of running functions: prints, callbacks, the first NaN, leaked traced values."""
 from __future__ import annotations
 
-import functools
 import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 
 from lavax.base.errors import TracerLeakError
 from lavax.tracer.calls.signature import require_function
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.compiled.nan_check import NaNChecked
 from lavax.tracer.pytrees.pytree import flatten, unflatten
 from lavax.tracer.tracing.convert import is_numeric, lift
@@ -64,7 +64,7 @@ def nans(function: Callable[..., Any]) -> Callable[..., Any]:
 
     require_function(function, "debug.nans takes a function")
 
-    @functools.wraps(function)
+    @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         if active_trace() is not None:
             return function(*args, **kwargs)

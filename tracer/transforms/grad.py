@@ -1,7 +1,6 @@
 """Gradients of functions."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from lavax.ir.location import user_error
 from lavax.passes.differentiate import differentiate
 from lavax.passes.simplify import remove_stop_gradient, simplify
 from lavax.tracer.calls.signature import signature_of
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.compiled.executable import apply_graph
 from lavax.tracer.pytrees.pytree import map
 from lavax.tracer.tracing.bind import bind, with_weak
@@ -45,7 +45,7 @@ def value_and_grad(
     """
     run = _transformed(fun, argnums, has_aux, "value_and_grad", True, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         value, auxiliary, found = run(args, kwargs)
         return ((value, auxiliary) if has_aux else value), found
@@ -66,7 +66,7 @@ def grad(
     """
     run = _transformed(fun, argnums, has_aux, "grad", False, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         _, auxiliary, found = run(args, kwargs)
         return (found, auxiliary) if has_aux else found

@@ -1,7 +1,6 @@
 """Jacobians and Hessians: pullbacks and pushforwards of all unit vectors at once."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from lavax.passes.build.builder import cast, equal, index_type, iota, reshape
 from lavax.passes.differentiate import jvp, vjp
 from lavax.passes.simplify import simplify
 from lavax.tracer.calls.signature import require_function, signature_of
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.pytrees.pytree import unflatten
 from lavax.tracer.transforms.argnums import Argnums, Chosen, choose, fault_of_result, leaves_at, require_differentiable
 from lavax.tracer.transforms.arguments import Arguments
@@ -77,7 +77,7 @@ def _jacobian(
     signature = signature_of(function, transformation)
     concerned = leaves_at(argnums, transformation, signature)
 
-    @functools.wraps(function)
+    @wraps(function)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         def by(arguments: Arguments) -> tuple[int, ...]:
             return choose(argnums, arguments, transformation, allow_int).inputs

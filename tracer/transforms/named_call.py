@@ -1,12 +1,12 @@
 """Functions whose operations carry a name."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from lavax.ir.location import named_scope
 from lavax.tracer.calls.signature import require_function
+from lavax.tracer.calls.wrapping import wraps
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
@@ -14,7 +14,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     require_function(fun, "named_call takes a function")
     scope = name if name is not None else getattr(fun, "__name__", type(fun).__name__)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def called(*args: Any, **kwargs: Any) -> Any:
         with named_scope(scope):
             return fun(*args, **kwargs)

@@ -1,7 +1,6 @@
 """`vmap`: a function of one element as a function of many."""
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from lavax.passes.batch import batch, differing_outputs
 from lavax.passes.simplify import simplify
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import signature_of
+from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.pytrees.pytree import TreeDef, broadcast_prefix, paths, unflatten
 from lavax.tracer.tracing.effects import emit_for_each
 from lavax.tracer.tracing.tracing import Input, trace_function
@@ -53,7 +53,7 @@ def vmap(
     def mapped_leaves(call: CallStructure) -> set[int]:
         return {leaf for leaf, axis in enumerate(_leaf_axes(in_axes, call, signature.function)) if axis is not None}
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         arguments = arguments_of(signature, args, kwargs, mapped_leaves)
         axes = _input_axes(in_axes, arguments)
