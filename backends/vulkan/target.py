@@ -105,6 +105,7 @@ def _fusion(profile: DeviceProfile) -> FusionLimits:
         operations_per_byte=profile.operations_per_byte,
         epilogue_operand_cost=_OPERAND_COST if profile.kind == "gpu" else None,
         transformed_cost=_TRANSFORMED_COST if profile.kind == "cpu" else None,
+        stores_places=profile.kind == "cpu",
     )
 
 

@@ -26,7 +26,7 @@ _REPEATED_BROADCASTS = RepeatedBroadcasts()
 
 
 def visit_movement(fusion: Fusion, node: Node) -> None:
-    for operand, cost in _repeated_operands(node):
+    for operand, cost in _repeated_operands(node, fusion.target.fusion.stores_places):
         if not fusion.bases_of(operand) and _repeats_much(fusion, node, operand, cost):
             fusion.store(operand, Reason.REPEATED)
     bases = fusion.all_bases_of(node.operands)
@@ -35,12 +35,13 @@ def visit_movement(fusion: Fusion, node: Node) -> None:
     fusion.leave_floating(node)
 
 
-def _repeated_operands(node: Node) -> list[tuple[Node, int]]:
+def _repeated_operands(node: Node, of_gathers: bool) -> list[tuple[Node, int]]:
     """The operands of which a node reads each element for several of its own, and what such an element costs at least
     for it to be stored."""
     if node.op == "broadcast":
         return [(node.operands[0], _REPEATED_BROADCASTS.cost)]
-    return [(indices, REPETITION.cost) for indices in node.operands[1:]] if node.op == "gather" else []
+    is_gather = of_gathers and node.op == "gather"
+    return [(indices, REPETITION.cost) for indices in node.operands[1:]] if is_gather else []
 
 
 def _repeats_much(fusion: Fusion, node: Node, operand: Node, least: int) -> bool:

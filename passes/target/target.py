@@ -254,6 +254,8 @@ class FusionLimits:
     # The most code that a step of a Fourier transform may have to compute a number that it reads, which is written out
     # for each of its points; None if there is no limit.
     transformed_cost: int | None = None
+    # Whether costly places of a gather are stored, rather than computed for every element that is taken from them.
+    stores_places: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.target import target_of
 from lavax.ir import interpret
 from lavax.passes.fuse.fuse import fuse
 from lavax.passes.fuse.reasons import Reason
@@ -42,19 +44,27 @@ def test_what_many_kernels_repeat_is_stored(layers: int, is_stored: bool) -> Non
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("powers, rows, is_stored", [(12, 512, True), (12, 4, False), (1, 512, False)])
-def test_costly_places_that_many_rows_are_gathered_from_are_stored(powers: int, rows: int, is_stored: bool) -> None:
+@pytest.mark.parametrize(
+    "powers, rows, profile, is_stored",
+    [
+        *((12, 512, CPU_DRIVER, True), (12, 4, CPU_DRIVER, False), (1, 512, CPU_DRIVER, False)),
+        (12, 512, GENERIC_GPU, False),
+    ],
+)
+def test_costly_places_that_many_rows_are_gathered_from_are_stored(
+    powers: int, rows: int, profile: DeviceProfile, is_stored: bool
+) -> None:
     def gathered(x: Any) -> Any:
         places = lnp.arange(x.shape[1])
         for _ in range(powers):
             places = (places * 3 + 1) % 257
         return x[:, places]
 
-    array = f32(rows, 257)
-    graph = prepare(simplify(lx.trace(gathered)(array)))
-    reasons = fuse(graph).storing
+    array, target = f32(rows, 257), target_of(profile, 1 << 34, 1 << 32)
+    graph = prepare(simplify(lx.trace(gathered)(array)), target)
+    reasons = fuse(graph, target).storing
     assert (Reason.REPEATED in reasons.values()) == is_stored, reasons
-    program = schedule(graph)
+    program = schedule(graph, target=target)
     check_program(program)
     (found,) = interpret_kernels(program, array)
     np.testing.assert_array_equal(found, interpret(graph, array)[0])
