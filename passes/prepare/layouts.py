@@ -22,8 +22,8 @@ from lavax.passes.simplify.window import conv_of_transpose
 from lavax.passes.target.target import Target
 
 Axes = tuple[int, ...]
-# Which reshapes are computed in another order: none, those that only split axes, as of a pool's pixels, or all, also if
-# an axis of the value is then several, as of groups of channels.
+# Which reshapes are computed in another order: none, those that only split other axes than the channels, as of a pool's
+# pixels, or all, also if an axis of the value is then several, as of groups of channels.
 Reshapes = Literal["none", "splits", "groups"]
 
 # Operations that read a transposed operand over other axes.
@@ -129,15 +129,22 @@ class _Layouts:
         if node.op == "concatenate":
             return self._concatenated(node)
         rule = RULES.get(node.op)
-        moved_before = rule(node, self._moved[first]) if rule is not None and first in self._moved else None
-        return moved_before if node.op != "reshape" or self._may_be_moved(node, moved_before) else None
+        if rule is None or first not in self._moved or (node.op == "reshape" and not self._may_be_moved(node)):
+            return None
+        return rule(node, self._moved[first])
 
-    def _may_be_moved(self, reshape: Node, moved: Moved | None) -> bool:
+    def _may_be_moved(self, reshape: Node) -> bool:
         if self._reshapes == "splits":
             pairs = axis_groups(reshape.operands[0].shape, reshape.shape)
-            splits = not is_unit_reshape(reshape) and all(len(left) == 1 for left, _ in pairs)
-            return splits and moved is not None and moved.has_single_axes
+            splits = {left[0] for left, right in pairs if len(right) > 1}
+            only_splits = bool(splits) and all(len(left) == 1 for left, _ in pairs)
+            return only_splits and self._channels_of(reshape) not in splits
         return self._reshapes == "groups"
+
+    def _channels_of(self, reshape: Node) -> int | None:
+        """The axis of a reshape's operand whose elements are neighbours in memory, as computed."""
+        moved = self._moved[reshape.operands[0]]
+        return next((place for place, group in enumerate(moved.axes) if moved.x.type.rank - 1 in group), None)
 
     def _elementwise(self, node: Node) -> Moved | None:
         """The operation before the movement that at least half of its large operands share.

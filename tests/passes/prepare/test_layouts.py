@@ -214,6 +214,17 @@ def test_a_pool_by_a_reshape_is_moved_in_float32_too_where_operands_are_staged()
     assert transposed_activations(check_values(graph, ANY_DEVICE))
 
 
+def test_channels_that_become_pixels_stay_in_float32() -> None:
+    def network(x: Any, first: Any, second: Any) -> Any:
+        x = nn.relu(conv(x, first)).reshape(2, 1, 3, 2, 10, 12)
+        x = lnp.transpose(x, (0, 1, 4, 2, 5, 3)).reshape(2, 1, 30, 24)
+        return lnp.mean(conv(x, second[:, :1]), (2, 3))
+
+    graph = optimized(network, IMAGES, *WEIGHTS[:2])
+    shapes = (transposed_activations(check_values(graph, target)) for target in (STAGING, ANY_DEVICE))
+    assert next(shapes) == next(shapes)
+
+
 def group_norm(x: Any) -> Any:
     return nn.silu(nn.group_norm(x, 3))
 
