@@ -9,13 +9,13 @@ reduce rows of matrices nor multiply by a matrix of sums, these pass through the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape
 from lavax.backends.vulkan.emit.attention.matrix_elements import BELOW, BESIDE, ELEMENT, ElementPart, ElementRow
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
-from lavax.backends.vulkan.emit.attention.tiles import BLOCK, AttentionTile, Part, Row, Tiles, joined
+from lavax.backends.vulkan.emit.attention.tiles import BEFORE, BEHIND, BLOCK, AttentionTile, Part, Row, Tiles, joined
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch, grid
@@ -57,8 +57,10 @@ class CooperativeTiles(Tiles):
         statistics = [named[name] for name in STATISTICS if name in named]
         self.statistics = statistics if problem.by_keys else []  # of columns, which each block has its own of
         self.statistics_of_rows = [] if problem.by_keys else statistics
-        self.is_scored = "bias" in named or "mask" in named  # places in memory follow from elements' places
-        self.compares = node.attrs["lowest"] > 1 - problem.queries or node.attrs["highest"] < problem.keys - 1
+        self.is_biased, self.is_masked = "bias" in named, "mask" in named  # their places follow from elements' places
+        lowest, highest = node.attrs["lowest"], node.attrs["highest"]
+        behind = [(BEHIND, lowest)] if lowest > 1 - problem.queries else []
+        self.compared = [*behind, (BEFORE, highest)] if highest < problem.keys - 1 else behind
         self.joining: set[str] = set()
         self.statistics_at = shape.vectors(stages, problem.by_keys) - len(STATISTICS) * shape.columns // VECTOR
         assert node.attrs["precision"] == self.dtype.name, "matrices have the dtype that the operands are exact in"
@@ -120,17 +122,34 @@ class CooperativeTiles(Tiles):
         self.line(f"{self._sum_kind()} {', '.join(names)};")
 
     def parts(self, *statistics: Node) -> Iterator[Part]:
-        variables = frozenset((ELEMENT, BELOW, BESIDE))
         for number in range(self.across):
             with self.body.block("") if statistics and self.statistics else nullcontext():
                 for each, operand in enumerate(self.statistics):
                     if operand in statistics:
                         place = each * self.width + number * self.shape.shape.n
                         self._repeated(f"statistic_{each}", f"{self.statistics_at + place // VECTOR}", _ROW_MAJOR)
-                with self.body.block(f"for (int {ELEMENT} = 0; {ELEMENT} < s0.length(); ++{ELEMENT})", variables):
-                    if self.is_scored:
-                        self.line(f"int {BELOW} = int(down[{ELEMENT}]), {BESIDE} = int(over[{ELEMENT}]);")
+                with self._elements("", self.is_biased and not statistics):
                     yield ElementPart(self, 0, number)
+
+    def parts_to_hide(self, of_scores: bool) -> Iterator[Part]:
+        """Lanes of a subgroup go over a matrix if it has such elements, which is the same for all of them."""
+        for number in range(self.across):
+            part = ElementPart(self, 0, number)
+            tests, masked = part.may_hide(of_scores), of_scores and self.is_masked
+            if not tests and not masked:
+                continue
+            guard = "" if masked else f"if ({' || '.join(tests)}) "
+            with self._elements(guard, masked):
+                yield part
+
+    @contextmanager
+    def _elements(self, guard: str, by_places: bool) -> Iterator[None]:
+        """A loop over a lane's elements of a matrix of a tile; `by_places` declares their rows and columns."""
+        head = f"{guard}for (int {ELEMENT} = 0; {ELEMENT} < s0.length(); ++{ELEMENT})"
+        with self.body.block(head, frozenset((ELEMENT, BELOW, BESIDE))):
+            if by_places:
+                self.line(f"int {BELOW} = int(down[{ELEMENT}]), {BESIDE} = int(over[{ELEMENT}]);")
+            yield
 
     def load_statistics(self, *statistics: Node) -> None:
         """They are staged with the block's columns."""
@@ -143,8 +162,8 @@ class CooperativeTiles(Tiles):
 
     def _open_places(self) -> None:
         """Declares matrices of the elements' places, `down`, `over` and `ahead`."""
-        over_is_used = self.is_scored or self.problem.columns % self.width != 0
-        if not over_is_used and not self.compares:
+        over_is_used = self.is_biased or self.is_masked or self.problem.columns % self.width != 0
+        if not over_is_used and not self.compared:
             return
         shape, lane = self.shape.shape, "int(gl_SubgroupInvocationID)"
         count = max(shape.m, shape.n)
@@ -155,7 +174,7 @@ class CooperativeTiles(Tiles):
         self.line("subgroupBarrier();")
         self._repeated("over", "own", _ROW_MAJOR)
         self._repeated("down", "own", _COLUMN_MAJOR)
-        if self.compares:
+        if self.compared:
             self.line(f"{self._sum_kind()} ahead;")
             self.line("for (int e = 0; e < ahead.length(); ++e) ahead[e] = over[e] - down[e];")
         self.line("subgroupBarrier();")

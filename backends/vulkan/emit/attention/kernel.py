@@ -43,8 +43,8 @@ from lavax.passes.kernels.kernel import Kernel
 
 # The initial peak: finite, so that differences from it are not NaN, and no score but -inf is less.
 _LEAST = literal(-3.4028234663852886e38, float32)
+_LEAST_SCALE = 2.0**-20  # of products that are kept unscaled: a logsumexp divided by it is far from an overflow
 _NAN = "uintBitsToFloat(0x7fc00000u)"
-_BINARY_LOGARITHM_OF_E = literal(math.log2(math.e), float32)
 # The tiles of each kind of schedule; choose.py says when each is used.
 TILES: dict[type[AttentionSchedule], Callable[..., Tiles]] = {
     CooperativeShape: CooperativeTiles,
@@ -66,6 +66,8 @@ class AttentionEmitter:
             self.operands |= named_operands(node)
         self.attrs = kernel.graph.outputs[0].attrs
         self.hides = self.attrs["fill"] == -inf
+        self.is_plain = self._is_plain()
+        self.scale = self.attrs["scale"] if self.is_plain else 1.0
         self.stages = stages_of(self.nodes)
         problem = problem_of(self.nodes)
         self.tiles: Tiles = TILES[type(chosen)](kernel, profile, lifted, problem, self.stages, chosen)
@@ -74,14 +76,19 @@ class AttentionEmitter:
             assert isinstance(self.tiles, WorkgroupTiles), "parts are asked for where workgroups have tiles"
             self.parts = self.tiles
 
+    def _is_plain(self) -> bool:
+        """Whether `s` holds products of queries and keys, which the base of `_exp` scales: a factor less per score."""
+        alone = "bias" not in self.operands and self.hides
+        return bool(self.attrs["precision"]) and alone and _LEAST_SCALE <= self.attrs["scale"] <= 1 / _LEAST_SCALE
+
     def _exp(self, difference: str) -> str:
-        """exp of a difference that is not positive.
+        """exp of a difference of scores, as `s` holds them, that is not positive.
 
         Where weights are rounded to 16 bits the builtin 2^x is exact enough: Vulkan bounds its error by 3 + 2 |x| units
         in the last place, so by 2^-16 of any normal number. Its code is a tenth as long.
         """
         if self.attrs["precision"]:
-            return f"exp2({_BINARY_LOGARITHM_OF_E} * ({difference}))"
+            return f"exp2({literal(self.scale * math.log2(math.e), float32)} * ({difference}))"
         return f"{self.tiles.body.uses.function('lx_exp_nonpositive')}({difference})"
 
     def _log(self, total: str) -> str:
@@ -114,10 +121,12 @@ class AttentionEmitter:
         row, column = ("key", "query") if tiles.problem.by_keys else ("query", "key")
         tiles.product("s", self.operands[row], self.operands[column])
         fill = MINUS_INFINITY if self.hides else literal(self.attrs["fill"], float32)
-        for part in tiles.parts():
+        for part in () if self.is_plain else tiles.parts():
             name = part.of("s")
             bias = f" + {part.score(self.operands['bias'])}" if "bias" in self.operands else ""
             tiles.line(f"{name} = {name} * {literal(self.attrs['scale'], float32)}{bias};")
+        for part in tiles.parts_to_hide(of_scores=True):
+            name = part.of("s")
             for visible in self._visible(part):
                 tiles.line(f"{name} = mix({part.filled(fill)}, {name}, {visible});")
             if part.beyond:
@@ -158,7 +167,8 @@ class AttentionEmitter:
             tiles.declare_rows("found")
             for row in tiles.rows():
                 nothing, total = INFINITY if empty else MINUS_INFINITY, row.of("total")
-                found = f"{row.of('peak')} + {self._log(total)}"
+                times = f"{literal(self.scale, float32)} * " if self.is_plain else ""
+                found = f"{times}{row.of('peak')} + {self._log(total)}"
                 tiles.line(f"{row.first('found')} = {total} == 0.0 ? {nothing} : {found};")
             tiles.store_statistic(statistic, tiles.row_names("found"))
 
@@ -228,8 +238,11 @@ class AttentionEmitter:
         statistic = self.operands["logsumexp"]
         for part in self.tiles.parts(statistic):
             name = part.of("s")
-            difference = f"{name} - {self._statistic(part, statistic)}"
-            self.tiles.line(f"{name} = {self._exp(difference)};")
+            logsumexp = self._statistic(part, statistic)
+            over = f" * {literal(1 / self.scale, float32)}" if self.is_plain else ""
+            self.tiles.line(f"{name} = {self._exp(f'{name} - {logsumexp}{over}')};")
+        for part in self.tiles.parts_to_hide(of_scores=False):
+            name = part.of("s")
             if part.beyond:
                 self.tiles.line(f"{name} = mix({name}, {part.filled('0.0')}, {part.beyond});")
 
@@ -241,6 +254,8 @@ class AttentionEmitter:
             name, scale = part.of("g"), literal(self.attrs["scale"], float32)
             delta = self._statistic(part, statistic)
             tiles.line(f"{name} = {scale} * {part.of('s')} * ({name} - {delta});")
+        for part in tiles.parts_to_hide(of_scores=True):
+            name = part.of("g")
             for visible in self._visible(part):
                 tiles.line(f"{name} = mix({part.filled('0.0')}, {name}, {visible});")
             if part.beyond:

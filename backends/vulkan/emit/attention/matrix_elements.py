@@ -65,11 +65,27 @@ class ElementPart(Part):
         at = (column, row) if tiles.problem.by_keys else (row, column)
         return tiles.body.value(operand, (*tiles.batch, *at)).text
 
-    def _compared(self, of_keys: str, of_queries: str, distance: int) -> str:
+    def _bound(self, of_keys: str, of_queries: str, distance: int) -> tuple[str, Index]:
+        """GLSL's comparison of `ahead` with a place relative to the matrix's first column."""
         tiles, by_keys = self.tiles, self.tiles.problem.by_keys
-        compare = _OPERATORS[of_queries if by_keys else of_keys]
         bound = add(tiles.first_row, -distance if by_keys else distance)
-        return f"ahead[{ELEMENT}] {compare} {self._from_column(bound)}"
+        return _OPERATORS[of_queries if by_keys else of_keys], self._from_column(bound)
+
+    def _compared(self, of_keys: str, of_queries: str, distance: int) -> str:
+        compare, bound = self._bound(of_keys, of_queries, distance)
+        return f"ahead[{ELEMENT}] {compare} {self._float(bound)}"
+
+    def may_hide(self, of_scores: bool) -> list[str]:
+        """Conditions of which one holds, for all lanes alike, if the matrix has elements beyond the last column or, if
+        `of_scores`, some that comparisons hide."""
+        tiles, shape, conditions = self.tiles, self.tiles.shape.shape, []
+        if self.beyond:
+            conditions.append(f"{tiles.body.index(self._from_column(constant(tiles.problem.columns)))} < {shape.n}")
+        for order, distance in tiles.compared if of_scores else ():
+            compare, bound = self._bound(*order, distance)
+            beyond = f"< {shape.n - 1}" if compare == "<=" else f"> {1 - shape.m}"
+            conditions.append(f"{tiles.body.index(bound)} {beyond}")
+        return conditions
 
     @property
     def beyond(self) -> str:
@@ -77,8 +93,12 @@ class ElementPart(Part):
         last = add(tiles.first_column(self.group), tiles.shape.shape.n - 1)
         if last.high < tiles.problem.columns:
             return ""
-        return f"over[{ELEMENT}] >= {self._from_column(constant(tiles.problem.columns))}"
+        return f"over[{ELEMENT}] >= {self._float(self._from_column(constant(tiles.problem.columns)))}"
 
-    def _from_column(self, place: Index) -> str:
-        """A place relative to the matrix's first column; exact, because float32 holds such numbers."""
-        return f"float({self.tiles.body.index(linear([(place, 1), (self.tiles.first_column(self.group), -1)]))})"
+    def _from_column(self, place: Index) -> Index:
+        """A place relative to the matrix's first column."""
+        return linear([(place, 1), (self.tiles.first_column(self.group), -1)])
+
+    def _float(self, place: Index) -> str:
+        """Exact, because float32 holds such numbers."""
+        return f"float({self.tiles.body.index(place)})"

@@ -33,6 +33,8 @@ from lavax.passes.kernels.index import (
 from lavax.passes.kernels.kernel import Kernel
 
 BLOCK = "block"
+# GLSL's comparisons of keys with a bound that their query has, and of queries with one that their key has.
+BEHIND, BEFORE = ("greaterThanEqual", "lessThanEqual"), ("lessThanEqual", "greaterThanEqual")
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,11 @@ class Tiles(ABC):
             for group in range(self.groups):
                 yield Part(self, row, group)
 
+    def parts_to_hide(self, of_scores: bool) -> Iterator[Part]:
+        """The vectors of a tile of which elements are hidden by a score's conditions, if `of_scores`, or lie beyond the
+        last column; others may be among them."""
+        return self.parts()
+
     def load_statistics(self, *statistics: Node) -> None:
         """Loads the statistics of a block's columns before its products, whose barriers keep loads in their places."""
         for part in self.parts():
@@ -279,11 +286,11 @@ class Part:
 
     def key_behind_query(self, distance: int) -> str:
         """The condition that the key comes at least `distance` after the query."""
-        return self._compared("greaterThanEqual", "lessThanEqual", distance)
+        return self._compared(*BEHIND, distance)
 
     def key_before_query(self, distance: int) -> str:
         """The condition that the key comes at most `distance` after the query."""
-        return self._compared("lessThanEqual", "greaterThanEqual", distance)
+        return self._compared(*BEFORE, distance)
 
     def _compared(self, of_keys: str, of_queries: str, distance: int) -> str:
         tiles = self.tiles

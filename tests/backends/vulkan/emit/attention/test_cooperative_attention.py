@@ -33,13 +33,22 @@ SQUARE, FLAT = (tuple(MatrixShape(dtype, m, 8, 8) for dtype in ("bf16", "f16")) 
 
 
 def gradients_of(
-    dtype: Any, queries: int, keys: int, head: int, is_causal: bool, *, is_biased: bool = False
+    dtype: Any,
+    queries: int,
+    keys: int,
+    head: int,
+    is_causal: bool,
+    *,
+    is_biased: bool = False,
+    window: tuple[int, int] | None = None,
+    scale: float | None = None,
 ) -> Graph:
     """Attention of two heads that share one of keys, and its gradients in the middle of a graph."""
 
     def attend(query: Any, key: Any, value: Any) -> Any:
         if not is_biased:
-            return nn.dot_product_attention(query, key, value, is_causal=is_causal)
+            options = {"is_causal": is_causal, "local_window_size": window, "scale": scale}
+            return nn.dot_product_attention(query, key, value, **options)
         places = lnp.arange(queries)[:, None] - lnp.arange(keys)
         bias, mask = lnp.sin(places.astype("float32")), places % 5 != 3
         return nn.dot_product_attention(query, key, value, bias=bias, mask=mask, is_causal=is_causal)
@@ -125,6 +134,41 @@ def test_tiles_pass_through_shared_memory_only_where_matrices_are_not_converted(
     assert any("coopMatReduceNV" in source for source in sources) == converts
 
 
+@pytest.mark.parametrize("is_causal, window, tests", [(True, None, 1), (False, (40, 24), 2), (False, None, 0)])
+def test_masks_are_compared_only_in_matrices_that_have_something_hidden(
+    is_causal: bool, window: tuple[int, int] | None, tests: int
+) -> None:
+    device = with_profile(replace(WITH_MATRICES, converts_matrices=True))
+    graph = gradients_of(lnp.bfloat16, 512, 512, 64, is_causal, window=window)
+    sources = [each.shader.source for each in device.lower(graph).plan.dispatches]
+    for source in (source for source in sources if "coopMatMulAdd" in source):
+        loops = [line.strip() for line in source.splitlines() if "for (int e" in line and line.strip().startswith("if")]
+        # Scores, and in the gradients of queries and keys their cotangents, of two matrices.
+        assert len(loops) == (2 if "attention0" in source else 4) * (tests > 0)
+        assert all(loop.count("||") == tests - 1 for loop in loops)
+        assert source.count("ahead[e] <=") + source.count("ahead[e] >=") == tests * len(loops)
+
+
+def test_beyond_the_last_column_only_the_last_matrix_is_compared() -> None:
+    device = with_profile(replace(WITH_MATRICES, converts_matrices=True))
+    dispatches = device.lower(gradients_of(lnp.bfloat16, 500, 500, 64, False)).plan.dispatches
+    for source in (each.shader.source for each in dispatches if "coopMatMulAdd" in each.shader.source):
+        loops = [line for line in source.splitlines() if "for (int e" in line and "if (" in line]
+        assert loops and source.count("over[e] >=") == len(loops)
+
+
+def test_scores_are_scaled_within_the_base_of_their_exponential() -> None:
+    """Of their difference from the peak: a peak rounded after its scaling would not cancel where scores are large."""
+    device = with_profile(replace(WITH_MATRICES, converts_matrices=True))
+    for scale, is_biased in ((None, False), (2.0**-30, False), (None, True)):
+        graph = gradients_of(lnp.bfloat16, 512, 512, 64, True, scale=scale, is_biased=is_biased)
+        sources = [each.shader.source for each in device.lower(graph).plan.dispatches]
+        for source in (source for source in sources if "coopMatMulAdd" in source):
+            assert ("s0[e] = s0[e] * " in source) == (scale is not None or is_biased)
+            if "peak" in source and scale is None and not is_biased:
+                assert "s0[e] = exp2(0.18033688 * (s0[e] - peak[e]));" in source
+
+
 @pytest.mark.parametrize("lanes", [32, 64])
 @pytest.mark.parametrize("memory", [16 << 10, 32 << 10, 48 << 10])
 def test_shapes_fit_the_device(lanes: int, memory: int) -> None:
@@ -186,3 +230,14 @@ def test_matrices_give_attention_and_its_gradients(
     for got, want in zip(run(graph, arrays, device=emulating), exact, strict=True):
         # Weights and the scores' cotangents are rounded once, and so are results.
         assert np.abs(np.asarray(got, np.float64) - want).max() <= 3 * unit * np.abs(want).max()
+
+
+@pytest.mark.parametrize("emulating", [(SQUARE, True)], indirect=True)
+def test_windows_begin_and_end_within_matrices(emulating: VulkanBackend) -> None:
+    """Some matrices are wholly visible, some at the window's ends, and one has columns beyond the last."""
+    graph = gradients_of(lnp.float16, 37, 37, 8, False, window=(13, 9), scale=0.3)
+    assert all(isinstance(schedule, CooperativeShape) for schedule in schedules(graph, emulating))
+    arrays = [node.dtype.rounded(RANDOM.standard_normal(node.shape, np.float32)) for node in graph.inputs]
+    exact = interpret(graph, *arrays, dtype=np.float64)
+    for got, want in zip(run(graph, arrays, device=emulating), exact, strict=True):
+        assert np.abs(np.asarray(got, np.float64) - want).max() <= 3 * 2.0**-11 * np.abs(want).max()
