@@ -30,6 +30,8 @@ from lavax.passes.kernels.kernel import Kernel
 
 # The block whose vectors are loaded ahead.
 _NEXT_BLOCK = "next_block"
+# Where a block's buffer begins, counted from the first one.
+_TURN = "turn"
 _ROW_MAJOR, _COLUMN_MAJOR = (f"gl_CooperativeMatrixLayout{order}Major" for order in ("Row", "Column"))
 # The functions that join two elements of a row, by the operation.
 _JOINING = {"max": "greater_of", "+": "sum_of"}
@@ -62,7 +64,10 @@ class CooperativeTiles(Tiles):
         behind = [(BEHIND, lowest)] if lowest > 1 - problem.queries else []
         self.compared = [*behind, (BEFORE, highest)] if highest < problem.keys - 1 else behind
         self.joining: set[str] = set()
-        self.statistics_at = shape.vectors(stages, problem.by_keys) - len(STATISTICS) * shape.columns // VECTOR
+        self.buffer = shape.buffer_vectors(stages, problem.by_keys)
+        end = shape.subgroups * shape.own_vectors + self.buffer
+        self.statistics_at = end - len(STATISTICS) * shape.columns // VECTOR
+        self.turn = f" + {_TURN}" if shape.buffers > 1 else ""
         assert node.attrs["precision"] == self.dtype.name, "matrices have the dtype that the operands are exact in"
         self.line("int subgroup = int(gl_SubgroupID);")
         self.line(f"int row = int(gl_SubgroupInvocationID) % {shape.shape.m};")
@@ -126,8 +131,8 @@ class CooperativeTiles(Tiles):
             with self.body.block("") if statistics and self.statistics else nullcontext():
                 for each, operand in enumerate(self.statistics):
                     if operand in statistics:
-                        place = each * self.width + number * self.shape.shape.n
-                        self._repeated(f"statistic_{each}", f"{self.statistics_at + place // VECTOR}", _ROW_MAJOR)
+                        place = (each * self.width + number * self.shape.shape.n) // VECTOR
+                        self._repeated(f"statistic_{each}", f"{self.statistics_at + place}{self.turn}", _ROW_MAJOR)
                 with self._elements("", self.is_biased and not statistics):
                     yield ElementPart(self, 0, number)
 
@@ -309,19 +314,22 @@ class CooperativeTiles(Tiles):
             stride = self.shape.operand_stride(operand.shape[-1])
             at = linear([(quotient(number, line), stride), (remainder(number, line), 1)], self.places[operand])
             guard = f"if ({self.body.index(number)} < {self.width * line}) " if may_be_beyond else ""
-            self.line(f"{guard}staged[{self.body.index(at)}] = {register};")
+            self.line(f"{guard}staged[{self.body.index(at)}{self.turn}] = {register};")
         for statistic in range(len(self.statistics)):
             begin = self.statistics_at + statistic * self.width // VECTOR
             value = f"floatBitsToUint(statistic{statistic})"
             guard = f"if (member < {self.width}) " if self.local > self.width else ""
-            self.line(f"{guard}staged[{begin} + member / {VECTOR}][member % {VECTOR}] = {value};")
+            self.line(f"{guard}staged[{begin}{self.turn} + member / {VECTOR}][member % {VECTOR}] = {value};")
 
     def loop_hint(self) -> str:
         """A driver that unrolled the loop made five times as much code, which a model's next layer reads anew."""
         return self.body.uses.keep_rolled
 
     def open_block(self) -> None:
-        self.line("barrier();")
+        if self.turn:
+            self.line(f"int {_TURN} = ({BLOCK} & 1) * {self.buffer};")
+        else:
+            self.line("barrier();")
         self._stage()
         self.line("barrier();")
         self._fetch(f"{BLOCK} + 1")
@@ -341,7 +349,7 @@ class CooperativeTiles(Tiles):
         """Adds the product of a matrix with one of an operand of columns, in shared memory."""
         shape, right = self.shape.shape, self.body.name()
         self.line(f"{matrix_type(self.body, 'B', shape.k, shape.n)} {right};")
-        self.line(f"coopMatLoad({right}, staged, {at}, {stride}, {layout});")
+        self.line(f"coopMatLoad({right}, staged, {at}{self.turn}, {stride}, {layout});")
         self.line(f"{sums} = coopMatMulAdd({left}, {right}, {sums});")
 
     def _hand_out(self, matrices: Sequence[str]) -> None:

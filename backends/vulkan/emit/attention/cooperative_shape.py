@@ -25,6 +25,9 @@ STATISTICS = ("logsumexp", "delta")
 class CooperativeShape:
     """`subgroups` with a row of matrices each; blocks of `columns`. Matrices have `shape`, and `lanes` share one.
 
+    Rows of operands have up to `head` elements. With two `buffers` a block's columns are staged while some subgroups
+    still work on the last one's, and meet once a block.
+
     A lane has one row of a tile, or part of one: `across` lanes split it, eight neighbouring columns at a time.
     """
 
@@ -32,6 +35,8 @@ class CooperativeShape:
     columns: int
     shape: MatrixShape
     lanes: int
+    head: int = _LONGEST_HEAD
+    buffers: int = 1
 
     @property
     def local(self) -> int:
@@ -69,7 +74,7 @@ class CooperativeShape:
     @property
     def own_vectors(self) -> int:
         """A subgroup's part of shared memory: a tile, or its rows of an operand."""
-        return self.shape.m * max(self.tile_stride, self.operand_stride(_LONGEST_HEAD))
+        return self.shape.m * max(self.tile_stride, self.operand_stride(self.head))
 
     def staged(self, stages: Sequence[Stage]) -> dict[Node, int]:
         """Where each operand of columns begins in shared memory, behind the subgroups' parts."""
@@ -81,12 +86,16 @@ class CooperativeShape:
                 end += self.columns * self.operand_stride(stage.of_columns.shape[-1])
         return found
 
-    def vectors(self, stages: Sequence[Stage], by_keys: bool) -> int:
-        """The vectors of shared memory."""
+    def buffer_vectors(self, stages: Sequence[Stage], by_keys: bool) -> int:
+        """The vectors of a block's columns in shared memory."""
         operands = dict.fromkeys(stage.of_columns for stage in stages)
         lines = sum(self.operand_stride(operand.shape[-1]) for operand in operands)
         statistics = len(STATISTICS) * self.columns // VECTOR if by_keys else 0
-        return self.subgroups * self.own_vectors + self.columns * lines + statistics
+        return self.columns * lines + statistics
+
+    def vectors(self, stages: Sequence[Stage], by_keys: bool) -> int:
+        """The vectors of shared memory."""
+        return self.subgroups * self.own_vectors + self.buffers * self.buffer_vectors(stages, by_keys)
 
     def divides(self) -> bool:
         """Whether lanes share tiles evenly, matrices fill them, and there is an invocation per column."""
@@ -96,7 +105,8 @@ class CooperativeShape:
 
 
 # Subgroups, and columns of a block: first those that are fastest. Chosen by `python -m benchmarks models`; twice the
-# columns take the forward kernel more registers than there are (docs/performance/models.md).
+# columns take the forward kernel more registers than there are (docs/performance/models.md). Two buffers gain gradients
+# 1 to 4 %, and cost the forward kernel as much (docs/rejected.md).
 _SHAPES = ((4, 32), (2, 32), (4, 64), (2, 64))
 
 
@@ -106,10 +116,16 @@ def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> lis
     precision = node.attrs["precision"]
     matrix = next((shape for shape in profile.matrices if shape.dtype == precision), None)
     able = profile.kind == "gpu" and profile.subgroup_shuffle and profile.knows_subgroup_size
-    if matrix is None or not able or "attention_query_parts" in nodes or not _are_whole(nodes, matrix):
+    heads = _heads(nodes)
+    if matrix is None or not able or "attention_query_parts" in nodes or not _are_whole(heads, matrix):
         return []
     stages, by_keys = stages_of(nodes), is_by_keys(nodes)
-    shapes = (CooperativeShape(*numbers, matrix, profile.subgroup_size) for numbers in _SHAPES)
+    buffers = (1,) if "attention" in nodes or "attention_logsumexp" in nodes else (2, 1)
+    shapes = (
+        CooperativeShape(*numbers, matrix, profile.subgroup_size, max(heads), count)
+        for numbers in _SHAPES
+        for count in buffers
+    )
     return [
         shape
         for shape in shapes
@@ -119,12 +135,16 @@ def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> lis
     ]
 
 
-def _are_whole(nodes: Mapping[str, Node], matrix: MatrixShape) -> bool:
-    """Whether heads are whole numbers of matrices."""
-    heads = {
+def _heads(nodes: Mapping[str, Node]) -> set[int]:
+    """The extents of heads that matrices hold."""
+    return {
         operand.shape[-1]
         for node in nodes.values()
         for name, operand in named_operands(node).items()
         if name in _OF_MATRICES
     }
+
+
+def _are_whole(heads: set[int], matrix: MatrixShape) -> bool:
+    """Whether heads are whole numbers of matrices."""
     return all(head % matrix.k == 0 and head % matrix.n == 0 and head <= _LONGEST_HEAD for head in heads)

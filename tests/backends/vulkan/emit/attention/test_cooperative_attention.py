@@ -78,6 +78,11 @@ def schedules(graph: Graph, device: VulkanBackend) -> list[Any]:
     return [lowered.schedule_of(step) for step in steps if step.kernel.graph.outputs[0].op in OPERANDS]
 
 
+def sources_with_matrices(graph: Graph, device: VulkanBackend) -> list[str]:
+    sources = [dispatch.shader.source for dispatch in device.lower(graph).plan.dispatches]
+    return [source for source in sources if "coopMatMulAdd" in source]
+
+
 @pytest.mark.parametrize("dtype", [lnp.bfloat16, lnp.float16])
 def test_heads_of_16_bits_have_matrices(dtype: Any) -> None:
     """Results and logsumexp, gradients of keys and values, and those of queries: no scores in memory, no parts."""
@@ -109,23 +114,29 @@ def test_float32_heads_that_were_narrow_before_stay_strict() -> None:
 
 
 def test_operands_are_staged_as_they_lie_and_each_once_a_block() -> None:
-    device = with_profile(WITH_MATRICES)
-    (source,) = {
-        dispatch.shader.source
-        for dispatch in device.lower(gradients_of(lnp.bfloat16, 512, 512, 64, False)).plan.dispatches
-        if "attention_key_gradient" in dispatch.shader.source
-    }
-    assert BRAIN_FLOATS in source
-    loop = source[source.index("for (int block") : source.index("coopMatStore(attention_key")]
-    assert loop.count(" barrier();") == 2
-    assert "U32x4(" in loop and "lx_bf16_from_bits" not in loop
+    """Subgroups meet once a block in gradients, which have two buffers of columns, and twice in the forward kernel."""
+    sources = sources_with_matrices(gradients_of(lnp.bfloat16, 512, 512, 64, False), with_profile(WITH_MATRICES))
+    assert len(sources) == 3
+    for source in sources:
+        assert BRAIN_FLOATS in source
+        is_forward = "coopMatMulAdd(rows0_0" in source and "peak" in source
+        loop = source[source.index("for (int block") : source.index("coopMatStore(attention")]
+        assert loop.count(" barrier();") == (2 if is_forward else 1)
+        assert ("+ turn] = fetched0;" in loop) != is_forward
+        assert "U32x4(" in loop and "lx_bf16_from_bits" not in loop
+
+
+def test_columns_have_one_buffer_where_two_do_not_fit() -> None:
+    for memory, head, buffers in ((48 << 10, 64, 2), (24 << 10, 64, 1), (48 << 10, 128, 1), (64 << 10, 128, 2)):
+        device = with_profile(replace(WITH_MATRICES, shared_memory_bytes=memory))
+        found = schedules(gradients_of(lnp.bfloat16, 128, 128, head, False), device)
+        assert sorted(schedule.buffers for schedule in found) == [1, buffers, buffers]
 
 
 @pytest.mark.parametrize("converts", [False, True])
 def test_tiles_pass_through_shared_memory_only_where_matrices_are_not_converted(converts: bool) -> None:
     device = with_profile(replace(WITH_MATRICES, converts_matrices=converts))
-    dispatches = device.lower(gradients_of(lnp.bfloat16, 512, 512, 64, True)).plan.dispatches
-    sources = [each.shader.source for each in dispatches if "coopMatMulAdd" in each.shader.source]
+    sources = sources_with_matrices(gradients_of(lnp.bfloat16, 512, 512, 64, True), device)
     assert len(sources) == 3
     for source in sources:
         loop = source[source.index("[[dont_unroll]] for (int block") : source.rindex("coopMatMulAdd")]
@@ -139,9 +150,7 @@ def test_masks_are_compared_only_in_matrices_that_have_something_hidden(
     is_causal: bool, window: tuple[int, int] | None, tests: int
 ) -> None:
     device = with_profile(replace(WITH_MATRICES, converts_matrices=True))
-    graph = gradients_of(lnp.bfloat16, 512, 512, 64, is_causal, window=window)
-    sources = [each.shader.source for each in device.lower(graph).plan.dispatches]
-    for source in (source for source in sources if "coopMatMulAdd" in source):
+    for source in sources_with_matrices(gradients_of(lnp.bfloat16, 512, 512, 64, is_causal, window=window), device):
         loops = [line.strip() for line in source.splitlines() if "for (int e" in line and line.strip().startswith("if")]
         # Scores, and in the gradients of queries and keys their cotangents, of two matrices.
         assert len(loops) == (2 if "attention0" in source else 4) * (tests > 0)
@@ -151,8 +160,7 @@ def test_masks_are_compared_only_in_matrices_that_have_something_hidden(
 
 def test_beyond_the_last_column_only_the_last_matrix_is_compared() -> None:
     device = with_profile(replace(WITH_MATRICES, converts_matrices=True))
-    dispatches = device.lower(gradients_of(lnp.bfloat16, 500, 500, 64, False)).plan.dispatches
-    for source in (each.shader.source for each in dispatches if "coopMatMulAdd" in each.shader.source):
+    for source in sources_with_matrices(gradients_of(lnp.bfloat16, 500, 500, 64, False), device):
         loops = [line for line in source.splitlines() if "for (int e" in line and "if (" in line]
         assert loops and source.count("over[e] >=") == len(loops)
 
@@ -162,8 +170,7 @@ def test_scores_are_scaled_within_the_base_of_their_exponential() -> None:
     device = with_profile(replace(WITH_MATRICES, converts_matrices=True))
     for scale, is_biased in ((None, False), (2.0**-30, False), (None, True)):
         graph = gradients_of(lnp.bfloat16, 512, 512, 64, True, scale=scale, is_biased=is_biased)
-        sources = [each.shader.source for each in device.lower(graph).plan.dispatches]
-        for source in (source for source in sources if "coopMatMulAdd" in source):
+        for source in sources_with_matrices(graph, device):
             assert ("s0[e] = s0[e] * " in source) == (scale is not None or is_biased)
             if "peak" in source and scale is None and not is_biased:
                 assert "s0[e] = exp2(0.18033688 * (s0[e] - peak[e]));" in source
