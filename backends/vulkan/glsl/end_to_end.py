@@ -161,7 +161,8 @@ def _all_parts(node: Node, at: Coordinates) -> tuple[_Part, ...] | None:
     """The parts of a concatenation at coordinates; None if they are not to be chosen from. Those of one array are one
     read at a computed place (passes/kernels/runs.py)."""
     axis = node.attrs["axis"]
-    parts = _leaves(node, (*at[:axis], variable(_along(0), node.shape[axis]), *at[axis + 1 :]), 0)
+    count = node.shape[axis]
+    parts = _leaves(node, (*at[:axis], variable(_along(0), count), *at[axis + 1 :]), count, 0)
     if parts is None or len({part.array for part in parts}) < 2 or any(part.position.reads_array for part in parts):
         return None
     return tuple(parts)
@@ -171,18 +172,16 @@ def _along(depth: int) -> str:
     return f"along {depth}"
 
 
-def _leaves(node: Node, at: Coordinates, depth: int) -> list[_Part] | None:
-    """The parts of a value by the variable "along" of that depth, which its coordinates contain; None if it is not one
-    of the terms of their positions, or further parts are along another axis."""
+def _leaves(node: Node, at: Coordinates, end: int, depth: int) -> list[_Part] | None:
+    """The parts of a value by the variable "along" of that depth, which is less than `end`; None if it is not one of
+    the terms of their positions, or further parts are along another axis."""
     name = _along(depth)
     while node.op in MOVES:
         ((node, at),) = READS[node.op](node, at)
     if node.op == INPUT:
         whole = flatten(at, node.shape)
         is_term = all(isinstance(atom, Variable) for atom, _ in whole.terms if name in atom.variables)
-        last = next((high for found, _, high in whole.ranges if found == name), 0)
-        position = index_of(whole.terms, 0)
-        part = _Part(last + 1, node, position, whole.constant)
+        part = _Part(end, node, index_of(whole.terms, 0), whole.constant)
         return [part] if is_term and is_inside(whole, node.type.size) else None
     axis, found = node.attrs["axis"], []
     if at[axis].names != (name,):
@@ -196,7 +195,7 @@ def _leaves(node: Node, at: Coordinates, depth: int) -> list[_Part] | None:
         if low > high:
             continue
         inner = of_atom(Variable(low, high, _along(depth + 1)))
-        parts = _leaves(operand, (*at[:axis], inner, *at[axis + 1 :]), depth + 1)
+        parts = _leaves(operand, (*at[:axis], inner, *at[axis + 1 :]), high + 1, depth + 1)
         if parts is None:
             return None
         values = {_along(depth + 1): add(of_atom(through), -behind)}

@@ -71,6 +71,12 @@ def _two_axes(first: object, second: object, third: object) -> object:
     return lnp.tanh(_wide(lnp.concatenate([lnp.concatenate([first, second], 0), third], 1)))
 
 
+def _repeated(first: object, second: object, third: object) -> object:
+    """Parts that have one element along the axis, again and again."""
+    first, third = lnp.broadcast_to(first, (5, 6, 8)), lnp.broadcast_to(third, (5, 6, 3))
+    return lnp.tanh(_wide(lnp.concatenate([first, second, third], -1)))
+
+
 FUNCTIONS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "channels": (_standardized, ((9, 16, 8), (9, 16, 4), (9, 16, 20))),
     "uneven channels": (_standardized, ((9, 16, 7), (9, 16, 4), (9, 16, 21))),
@@ -83,6 +89,7 @@ FUNCTIONS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "along rows": (_along_rows, ((40, 3, 32), (40, 3, 64))),
     "along uneven rows": (_along_rows, ((40, 3, 31), (40, 3, 66))),
     "reversed": (_reversed, ((6, 5, 8), (6, 5, 8))),
+    "repeated": (_repeated, ((5, 6, 1), (5, 6, 4), (5, 1, 1))),
     "two axes": (_two_axes, ((2, 8, 8), (3, 8, 8), (5, 4, 8))),
 }
 
