@@ -3,8 +3,9 @@ element."""
 from __future__ import annotations
 
 from lavax.ir.graph import Node
-from lavax.passes.build.builder import build, cast, divide, equal, gather, where, zeros
+from lavax.passes.build.builder import build, cast, gather, where, zeros
 from lavax.passes.differentiate.gradient_rule import GradientRule, by_operand
+from lavax.passes.differentiate.reduction import reaches, share_of
 
 
 def _over(op: str, x: Node, node: Node) -> Node:
@@ -16,10 +17,10 @@ def _sum(node: Node, g: Node) -> Node:
 
 
 def _extremum(node: Node, g: Node) -> Node:
-    """Elements that are equal to the extremum share its gradient equally."""
+    """Elements that are equal to the extremum share its gradient equally. Where it is NaN, so are all gradients."""
     (x,) = node.operands
-    tied = equal(x, node)
-    share = divide(_over("axis_sum", g, node), _over("axis_sum", cast(tied, g.dtype), node))
+    tied = reaches(x, node, node)
+    share = share_of(node, _over("axis_sum", g, node), _over("axis_sum", cast(tied, g.dtype), node))
     return where(tied, share, zeros(x.type))
 
 

@@ -1,7 +1,7 @@
 """Gradients of reductions."""
 from __future__ import annotations
 
-from math import prod
+from math import nan, prod
 
 from lavax.ir.graph import Node
 from lavax.passes.build.builder import (
@@ -11,6 +11,9 @@ from lavax.passes.build.builder import (
     divide,
     equal,
     flip,
+    greater,
+    less,
+    logical_not,
     multiply,
     pad,
     reshape,
@@ -29,12 +32,22 @@ def _sum(node: Node, g: Node) -> Node:
 
 
 def _extremum(node: Node, g: Node) -> Node:
-    """Elements that are equal to the extremum share its gradient equally."""
+    """Elements that are equal to the extremum share its gradient equally. Where it is NaN, so are all gradients."""
     (x,) = node.operands
     axes = node.attrs["axes"]
-    tied = equal(x, broadcast_back(node, x.shape, axes))
-    share = divide(g, sum_over(cast(tied, g.dtype), axes))
+    tied = reaches(x, node, broadcast_back(node, x.shape, axes))
+    share = share_of(node, g, sum_over(cast(tied, g.dtype), axes))
     return where(tied, broadcast_back(share, x.shape, axes), zeros(x.type))
+
+
+def reaches(x: Node, node: Node, extremum: Node) -> Node:
+    """Where `x` is not short of its `extremum`, which `node` computes: everywhere if that is NaN."""
+    return logical_not(less(x, extremum) if node.op.endswith("max") else greater(x, extremum))
+
+
+def share_of(extremum: Node, g: Node, count: Node) -> Node:
+    """The share of each of `count` elements in the gradient of their extremum: NaN if that is."""
+    return divide(g, where(equal(extremum, extremum), count, splat(nan, count.type)))
 
 
 def _product_of_others(rows: Node) -> Node:

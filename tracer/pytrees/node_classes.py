@@ -6,39 +6,10 @@ from typing import Any, TypeVar
 
 from lavax.tracer.pytrees.keys import FlattenedIndexKey, is_known
 from lavax.tracer.pytrees.pytree import NodeKind, register
+from lavax.tracer.pytrees.settings import hashable, plain
 
 _Class = TypeVar("_Class", bound=type)
 KeyedChildren = tuple[Iterable[tuple[Any, Any]], Any]
-
-
-class _Compared:
-    """Data without a hash, such as a dict: equal if the data are, all with one hash."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Compared) and bool(self.data == other.data)
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __repr__(self) -> str:
-        return repr(self.data)
-
-
-def _hashable(data: Any) -> Hashable:
-    try:
-        hash(data)
-    except TypeError:
-        return _Compared(data)
-    return data  # type: ignore[no-any-return]
-
-
-def _plain(data: Any) -> Any:
-    return data.data if isinstance(data, _Compared) else data
 
 
 def register_pytree_node(
@@ -50,13 +21,14 @@ def register_pytree_node(
     """Makes `nodetype` a container.
 
     `flatten_func(instance)` returns its children and data, `unflatten_func(data, children)` rebuilds it. Data are
-    compared by ==; a hash makes that fast. `flatten_with_keys_func(instance)` returns pairs of a key and a child
-    instead of children, for paths. Raises ValueError if the class is registered already.
+    compared by ==, dicts and lists also by the classes of their parts; a hash makes that fast.
+    `flatten_with_keys_func(instance)` returns pairs of a key and a child instead of children, for paths. Raises
+    ValueError if the class is registered already.
     """
 
     def flatten(tree: Any) -> tuple[Sequence[Any], Hashable]:
         children, data = flatten_func(tree)
-        return tuple(children), _hashable(data)
+        return tuple(children), hashable(data)
 
     def tree_keys(tree: Any) -> Iterable[Any]:
         assert flatten_with_keys_func is not None
@@ -67,7 +39,7 @@ def register_pytree_node(
         NodeKind(
             nodetype.__name__,
             flatten,
-            lambda data, children: unflatten_func(_plain(data), tuple(children)),
+            lambda data, children: unflatten_func(plain(data), tuple(children)),
             lambda data, count: map(FlattenedIndexKey, range(count)),
             nodetype,
             tree_keys if flatten_with_keys_func is not None else None,
@@ -93,14 +65,14 @@ def register_pytree_with_keys(
         for number, (key, child) in enumerate(pairs):
             keys.append(key if is_known(key) else FlattenedIndexKey(number))
             children.append(child)
-        return children, (_hashable(data), tuple(keys))
+        return children, (hashable(data), tuple(keys))
 
     register(
         nodetype,
         NodeKind(
             nodetype.__name__,
             flatten,
-            lambda data, children: unflatten_func(_plain(data[0]), tuple(children)),
+            lambda data, children: unflatten_func(plain(data[0]), tuple(children)),
             lambda data, count: data[1],
             nodetype,
             lambda tree: [key for key, _ in flatten_with_keys(tree)[0]],

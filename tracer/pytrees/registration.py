@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 from lavax.ir.location import user_error
 from lavax.tracer.pytrees.keys import FlattenedIndexKey, GetAttrKey
 from lavax.tracer.pytrees.pytree import NodeKind, register
+from lavax.tracer.pytrees.settings import hashable, plain
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -55,8 +56,9 @@ def register_dataclass(
     """Class decorator: makes a dataclass a container whose fields are its children.
 
     Fields named in `static` or `meta_fields`, or made by `tree.static` or `dataclasses.field(metadata={"static":
-    True})`, are not children but part of the structure: settings, which must be hashable. `data_fields` names the
-    children, in their order; both lists are given or neither. `drop_fields` are in neither.
+    True})`, are not children but part of the structure: settings, whose equality decides whether a compiled function
+    runs a program that it has. A hash makes that fast. `data_fields` names the children, in their order; both lists are
+    given or neither. `drop_fields` are in neither.
 
     `__init__` and `__post_init__` do not run when an instance is rebuilt, unless there are `drop_fields`, or `nodetype`
     is no dataclass: then the class is called with the fields by name. Raises TypeError if `nodetype` is neither a
@@ -86,10 +88,10 @@ def _registered(
 
     def flatten(instance: Any) -> tuple[tuple[Any, ...], Hashable]:
         settings = settings_of(instance)
-        return children_of(instance), (settings, tuple(map(type, settings)))  # 1, 1.0 and True are equal
+        return children_of(instance), (hashable(settings), tuple(map(type, settings)))  # 1, 1.0 and True are equal
 
     def unflatten(data: Any, children: Sequence[Any]) -> Any:
-        values = zip(names, (*children, *data[0]), strict=True)
+        values = zip(names, (*children, *plain(data[0])), strict=True)
         if calls:
             return cls(**dict(values))
         instance = object.__new__(cls)

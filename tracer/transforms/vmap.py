@@ -32,6 +32,7 @@ def vmap(
     out_axes: Axes = 0,
     axis_name: str | None = None,
     axis_size: int | None = None,
+    spmd_axis_name: Any = None,
 ) -> Callable[..., Any]:
     """A function that applies `fun` to all elements along an axis at once.
 
@@ -39,9 +40,10 @@ def vmap(
     is an int, None (the argument is the same for all elements) or a prefix of the argument's tree with these at its
     leaves. Negative axes count from the end. Keyword arguments are mapped along their first axis. `out_axes`: the
     position of the mapped axis in the results, likewise; None for a result that is the same for all. `axis_name`: a
-    name for the axis, for `psum` and the like inside `fun`. `axis_size`: the extent, which is required if no
-    argument is mapped. Raises VmapAxisError for axes that do not fit the arguments, and for arguments of different
-    extents.
+    name for the axis, for `psum` and the like inside `fun`. `axis_size`: the extent, which is required if no argument
+    is mapped. `spmd_axis_name` is taken as JAX takes it, and changes nothing: there is one device, so the mapped axis
+    is not divided among several. Raises VmapAxisError for axes that do not fit the arguments, and for arguments of
+    different extents.
     """
     signature = signature_of(fun, "vmap")
     given: object = axis_name

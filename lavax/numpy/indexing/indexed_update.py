@@ -9,7 +9,7 @@ import numpy as np
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import warn_user
 from lavax.ir.monoids import BY_JOIN
-from lavax.ir.types import TensorType, bool_, complex128, float64, int32, int64
+from lavax.ir.types import DType, TensorType, bool_, complex128, float64, int32, int64
 from lavax.numpy._core.application import apply, as_truth
 from lavax.numpy._core.broadcasting import broadcast_to, spread
 from lavax.numpy._core.errors import dtype_error, index_error
@@ -24,6 +24,7 @@ from lavax.numpy._core.operands import (
     own,
     scalar_as,
 )
+from lavax.numpy._core.promotion import promote
 from lavax.numpy.arrays.creation import ones_like
 from lavax.numpy.elementwise.arithmetic import divide, negative
 from lavax.numpy.elementwise.comparison import where
@@ -71,7 +72,8 @@ class At:
 class Place:
     """Positions in an array. Each method returns a new array of the same shape and dtype that differs there.
 
-    Keys are those of indexing. Updates are broadcast to the shape of `x[key]` and cast to the dtype of `x`. If a
+    Keys are those of indexing. Updates are broadcast to the shape of `x[key]`. Old values and updates are joined in
+    their common dtype, and the results are cast to that of `x`, with a FutureWarning where floats become integers. If a
     position is named more than once, its updates are applied in row-major order: the last one set remains, and all are
     added. A position known while tracing that is outside the range raises an IndexError; an update at a computed one is
     dropped. Gradients flow to `x` and to the updates. `mode` changes this for known and computed positions alike:
@@ -142,9 +144,11 @@ class Place:
         mode: Mode = None,
         wrap_negative_indices: bool = True,
     ) -> Value:
-        """Divided by `values`; cast to the dtype of `x`."""
-        divisors = self._in_ones(values, mode, wrap_negative_indices)
-        return cast(divide(self.array, divisors), self.array.type.dtype)
+        """Divided by `values`. Integers become floats, as by `/`; other arrays keep their dtype."""
+        own_dtype = self.array.type.dtype
+        ones = ones_like(self.array, promote([self.array, as_operand(values)])[0])
+        quotients = divide(self.array, self._in(ones, values, mode, wrap_negative_indices))
+        return cast(quotients, own_dtype) if own_dtype.is_inexact else quotients
 
     def power(
         self,
@@ -156,7 +160,7 @@ class Place:
         wrap_negative_indices: bool = True,
     ) -> Value:
         """Raised to the power of `values`."""
-        return power(self.array, self._in_ones(values, mode, wrap_negative_indices))
+        return power(self.array, self._in(ones_like(self.array), values, mode, wrap_negative_indices))
 
     def min(
         self,
@@ -227,10 +231,9 @@ class Place:
             return self
         return Place(self.array, not_from_the_end(self.key, self.array.type, mode, reads))
 
-    def _in_ones(self, values: ArrayLike, mode: Mode, wrap_negative_indices: bool) -> Value:
+    def _in(self, ones: Value, values: ArrayLike, mode: Mode, wrap_negative_indices: bool) -> Value:
         """Ones, multiplied by `values` there."""
-        ones = Place(ones_like(self.array), self.key)
-        return ones.multiply(values, mode=mode, wrap_negative_indices=wrap_negative_indices)
+        return Place(ones, self.key).multiply(values, mode=mode, wrap_negative_indices=wrap_negative_indices)
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,10 @@ def _extremum(place: Place, name: str, values: ArrayLike, mode: Mode) -> Value:
 def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> Value:
     array, key = place.array, place.key
     check_mode(join, mode)
+    common = _common_dtype(array, join, values)
+    if common != array.type.dtype:
+        in_common = _updated_in_mode(Place(cast(array, common), key), join, values, mode)
+        return cast(in_common, array.type.dtype)
     if is_truth(key):
         return _updated(array, key, join, values)
     if holds_truths(key):
@@ -270,6 +277,23 @@ def _updated_in_mode(place: Place, join: str, values: ArrayLike, mode: Mode) -> 
         return _updated(array, key, join, values)
     widened, marked = with_margin(array, key, scalar_as(0, array.type.dtype))
     return index(_updated(widened, marked, join, values), tuple(slice(extent) for extent in array.shape))
+
+
+def _common_dtype(array: Value, join: str, values: ArrayLike) -> DType:
+    """That in which old values and updates are joined. What is set has the array's, as comparisons of complex ones.
+
+    Warns that results are cast where the updates are floats and the array has integers.
+    """
+    given, own_dtype = as_operand(values), array.type.dtype
+    if join == "set" or own_dtype.kind == "bool":
+        return own_dtype
+    common, _ = promote([array, given])
+    if common.is_complex and not own_dtype.is_complex:
+        return own_dtype
+    if common.is_float and own_dtype.is_integer:
+        message = f"at[]: the results of joining {given.type.dtype} and {array.type} are cast to {own_dtype}"
+        warn_user(FutureWarning, message)
+    return common
 
 
 def _updated(array: Value, key: Any, join: str, values: ArrayLike) -> Value:

@@ -54,14 +54,13 @@ def einsum(
 ) -> Value:
     """The sum of products that `subscripts` describes: `einsum("ij,jk->ik", x, y)` is the matrix product.
 
-    Labels are letters. A label that is not in the result is summed over; one that occurs twice in a term takes the
-    diagonal; `...` means further axes, which broadcast. Without `->` the result has the labels that occur once, in
-    alphabetical order. Labels may also be numbers below 52, in a list after each operand and one for the result, which
-    may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time, in the
-    order of fewest multiplications (of eight and more, the pair first that adds the fewest elements); with `optimize`
-    False from left to right, or by a path from `einsum_path`. `precision` and `preferred_element_type` are as in
-    `matmul`. Raises ShapeError if the labels do not fit the operands, ValueError for
-    a path that does not.
+    Labels are letters or digits. A label that is not in the result is summed over; one that occurs twice in a term
+    takes the diagonal; `...` means further axes, which broadcast. Without `->` the result has the labels that occur
+    once, in alphabetical order. Labels may also be numbers below 52, in a list after each operand and one for the
+    result, which may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time,
+    in the order of fewest multiplications (of eight and more, the pair first that adds the fewest elements); with
+    `optimize` False from left to right, or by a path from `einsum_path`. `precision` and `preferred_element_type` are
+    as in `matmul`. Raises ShapeError if the labels do not fit the operands, ValueError for a path that does not.
     """
     text, values = _in_letters(subscripts, operands)
     if preferred_element_type is not None and values:
@@ -159,8 +158,8 @@ def _labels(subscripts: str, term: str, rank: int) -> Labels:
     """One label per axis; the axes of an ellipsis are -1, -2, … from the last."""
     before, ellipsis, after = term.partition("...")
     letters = before + after
-    if not all(letter.isalpha() for letter in letters):
-        raise _subscript_error(subscripts, f"{term!r} may have letters and one '...'")
+    if not all(letter.isalnum() for letter in letters):
+        raise _subscript_error(subscripts, f"{term!r} may have letters, digits and one '...'")
     rest = rank - len(letters)
     if rest < 0 or (rest and not ellipsis):
         raise _subscript_error(subscripts, f"{term!r} does not label {rank} axes")

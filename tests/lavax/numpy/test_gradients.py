@@ -158,3 +158,22 @@ def test_contractions(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> N
         along = [direction if place == other else array for other, array in enumerate(arrays)]
         expected = (np.einsum(subscripts, *(array.astype(np.float64) for array in along)) * weight).sum()
         np.testing.assert_allclose((np.asarray(slope) * direction).sum(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "ptp"])
+def test_gradients_of_the_extremum_of_a_row_with_nan_are_nan(name: str) -> None:
+    x = np.array([[1, np.nan, 3], [1, 2, 3]], F32)
+    expected = {"max": [0, 0, 3], "min": [3, 0, 0], "ptp": [-3, 0, 3]}[name]
+    function = getattr(lnp, name)
+    gradient = lx.grad(lambda x: 3 * lnp.sum(function(x, axis=1)))(x)
+    np.testing.assert_array_equal(np.asarray(gradient), [[np.nan] * 3, expected])
+    _, tangent = lx.jvp(lambda x: 3 * function(x, axis=1), (x,), (np.array([[1, 1, 1], [1, 2, 3]], F32),))
+    np.testing.assert_array_equal(np.asarray(tangent), [np.nan, {"max": 9, "min": 3, "ptp": 6}[name]])
+
+
+def test_gradients_of_the_extremum_over_a_named_axis_with_nan_are_nan() -> None:
+    def function(x: Any) -> Any:
+        return lnp.sum(lx.vmap(lambda row: lx.lax.pmax(row, "rows"), axis_name="rows")(x))
+
+    x = np.array([[1, np.nan], [2, 2]], F32)
+    np.testing.assert_array_equal(np.asarray(lx.grad(function)(x)), [[0, np.nan], [2, np.nan]])

@@ -175,3 +175,30 @@ def test_complex_numbers_are_ordered_by_their_real_parts_first(name: str, ufunc:
     np.testing.assert_array_equal(outside[1:], COMPLEX[1:])
     bad = np.asarray(getattr(at[0], name)(complex(5, np.nan)))
     assert np.isnan(bad[0].real) and np.isnan(bad[0].imag) and bad[1] == COMPLEX[1]
+
+
+@pytest.mark.parametrize("key", [slice(1, None), np.array([1, 2, 3])], ids=str)
+def test_integers_are_joined_with_floats_before_they_are_cast(key: Any) -> None:
+    x = lnp.asarray([1, 2, 3, 7])
+    with pytest.warns(FutureWarning, match="cast to i32"):
+        assert x.at[key].multiply(2.5).tolist() == [1, 5, 7, 17]
+        assert x.at[key].subtract(2.5).tolist() == [1, 0, 0, 4]
+        assert x.at[key].add(np.float32(2.5)).tolist() == [1, 4, 5, 9]
+        assert x.at[key].max(np.float32(2.5)).tolist() == [1, 2, 3, 7]
+        assert x.at[key].multiply(2.5).dtype == I32
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_updates_of_a_wider_dtype_are_joined_in_it() -> None:
+    assert lnp.asarray([1, 2], dtype="uint8").at[1].multiply(2.5).tolist() == [1, 5]
+    assert lnp.asarray([1, 200], dtype="uint8").at[1].min(np.int32(300)).tolist() == [1, 200]
+    small = lnp.ones(1, dtype="bfloat16").at[np.zeros(4, I32)].add(np.full(4, 2.0**-9, F32))
+    assert small.tolist() == [1 + 2.0**-7]
+
+
+def test_quotients_of_integers_are_floats() -> None:
+    quotients = lnp.asarray([1, 2, 3, 7]).at[2:].divide(2)
+    assert quotients.dtype == F32
+    assert quotients.tolist() == [1, 2, 1.5, 3.5]
+    assert lnp.asarray([1, 3]).at[1].divide(2.5).tolist() == pytest.approx([1, 1.2])
+    assert lnp.ones(2, dtype="float16").at[1].divide(np.float32(2)).dtype == np.float16

@@ -104,6 +104,8 @@ def test_einsum_of_lists_of_labels() -> None:
             lambda x, y, rest=labels: lnp.einsum(x, rest[0], y, rest[1], *rest[2:]),
             lambda x, y, rest=labels: np.einsum(x, rest[0], y, rest[1], *rest[2:]), x, y, atol=1e-5,
         )  # fmt: skip
+    by_digits = lnp.einsum("i1,12->2i", x, y)
+    np.testing.assert_array_equal(np.asarray(by_digits), np.asarray(lnp.einsum("ij,jk->ki", x, y)))
     assert lnp.einsum_path(x, [0, 1], y, [1, 2])[0] == ["einsum_path", (0, 1)]
 
 

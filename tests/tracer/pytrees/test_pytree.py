@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lavax as lx
@@ -91,9 +92,48 @@ def test_static_fields_of_different_types_differ() -> None:
     assert structure(Layer(1, 2, rate=1.0)) is not structure(Layer(1, 2, rate=True))
 
 
-def test_unhashable_static_fields_are_named() -> None:
-    with pytest.raises(TypeError, match="Layer"):
-        structure(Layer(1, 2, name=["a"]))  # type: ignore[arg-type]
+@dataclass
+class Scaled:
+    x: Any
+    settings: Any
+
+
+register_dataclass(Scaled, ["x"], ["settings"])
+UNHASHABLE = [
+    ({"a": 2, "b": [1, {3}]}, {"b": [1, {3}], "a": 2}, {"a": 2.0, "b": [1, {3}]}),
+    ([1, (2, [3])], [1, (2, [3])], [1, (2, [4])]),
+    (np.arange(3), np.arange(3), np.arange(3.0)),
+    ({"a": bytearray(b"x")}, {"a": bytearray(b"x")}, {"a": bytearray(b"y")}),
+]
+
+
+@pytest.mark.parametrize(("settings", "same", "other"), UNHASHABLE, ids=str)
+def test_settings_without_a_hash(settings: Any, same: Any, other: Any) -> None:
+    assert structure(Scaled(1, settings)) is structure(Scaled(2, same))
+    assert structure(Scaled(1, settings)) is not structure(Scaled(1, other))
+    back = map(lambda x, y: x + y, Scaled(1, settings), Scaled(2, same))
+    assert back.x == 3 and str(back.settings) == str(settings) and type(back.settings) is type(settings)
+
+
+def test_settings_that_are_changed_later_make_another_program() -> None:
+    scaled = Scaled(1.0, {"factor": 2})
+    function = lx.compile(lambda scaled: Scaled(scaled.x * scaled.settings["factor"], scaled.settings))
+    first = function(scaled)
+    assert float(first.x) == 2
+    scaled.settings["factor"] = first.settings["factor"] = 3
+    assert float(function(scaled).x) == 3
+    assert float(function(Scaled(1.0, {"factor": 2})).x) == 2
+
+
+def test_unhashable_keys_of_containers_are_named() -> None:
+    register_node(Named, lambda named: ([], named.name), lambda data, children: Named(data), lambda d, n: [])
+    with pytest.raises(TypeError, match="Named"):
+        structure(Named(["a"]))
+
+
+class Named:
+    def __init__(self, name: Any) -> None:
+        self.name = name
 
 
 def test_dicts_of_other_kinds() -> None:

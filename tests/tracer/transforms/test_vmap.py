@@ -127,3 +127,7 @@ def test_loops_that_end_apart_over_no_elements(wrap: Any) -> None:
 
     last, every = wrap(lx.vmap(lambda x: lx.scan(turn, x, None, 3)))(np.zeros(0, np.float32))
     assert (np.asarray(last).shape, np.asarray(every).shape) == ((0,), (0, 3))
+
+
+def test_the_name_of_an_axis_of_devices_changes_nothing() -> None:
+    close(lx.vmap(lnp.sum, spmd_axis_name="data")(A), A.sum((1, 2)))
