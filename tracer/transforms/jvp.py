@@ -15,11 +15,11 @@ from lavax.passes.simplify import simplify
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import Signature
 from lavax.tracer.compiled.executable import apply_graph
-from lavax.tracer.pytrees.keys import GetAttrKey
-from lavax.tracer.pytrees.pytree import NodeKind, TreeDef, flatten_up_to, register, unflatten
+from lavax.tracer.pytrees.pytree import TreeDef, flatten_up_to, unflatten
 from lavax.tracer.tracing.convert import constant, value_like
 from lavax.tracer.transforms.arguments import Arguments
 from lavax.tracer.transforms.float0 import is_float0
+from lavax.tracer.transforms.linear_functions import register_linear_function
 from lavax.tracer.transforms.residuals import split
 from lavax.tracer.transforms.transformed_call import TransformedCall, finished, floats, transformed_call
 from lavax.tracer.values.value import Value
@@ -115,16 +115,7 @@ class Pushforward:
         return _tangent_tree(rule.result, rule.types, outputs)
 
 
-register(
-    Pushforward,
-    NodeKind(
-        "Pushforward",
-        lambda pushforward: ((pushforward.residuals,), pushforward.rule),
-        lambda rule, children: Pushforward(rule, tuple(children[0])),
-        lambda rule, count: (GetAttrKey("residuals"),),
-        Pushforward,
-    ),
-)
+register_linear_function(Pushforward)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

@@ -12,9 +12,9 @@ from lavax.passes.differentiate import vjp as differentiate_backwards
 from lavax.passes.simplify import simplify
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.compiled.executable import apply_graph
-from lavax.tracer.pytrees.keys import GetAttrKey
-from lavax.tracer.pytrees.pytree import NodeKind, TreeDef, flatten_up_to, register
+from lavax.tracer.pytrees.pytree import TreeDef, flatten_up_to
 from lavax.tracer.tracing.convert import value_like
+from lavax.tracer.transforms.linear_functions import register_linear_function
 from lavax.tracer.transforms.residuals import split
 from lavax.tracer.transforms.transformed_call import TransformedCall, finished, floats, transformed_call
 from lavax.tracer.values.value import Value
@@ -54,16 +54,7 @@ class Pullback:
         return tuple(rule.call.arguments(leaves)[0])
 
 
-register(
-    Pullback,
-    NodeKind(
-        "Pullback",
-        lambda pullback: ((pullback.residuals,), pullback.rule),
-        lambda rule, children: Pullback(rule, tuple(children[0])),
-        lambda rule, count: (GetAttrKey("residuals"),),
-        Pullback,
-    ),
-)
+register_linear_function(Pullback)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
