@@ -76,3 +76,15 @@ def test_rows_of_no_segment_take_no_row_of_the_result(mode: Any) -> None:
     np.testing.assert_array_equal(np.asarray(given(data, IDS)), wanted)
     with pytest.raises(ValueError, match="mode is one of"):
         lx.ops.segment_sum(data, IDS, 4, mode="wrap")
+
+
+@pytest.mark.parametrize("mode", [None, "clip"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint32])
+def test_more_segments_than_the_dtype_of_their_numbers_holds(dtype: type[np.generic], mode: Any) -> None:
+    data, ids = np.arange(5, dtype="f") + 1, np.array([0, 2, 100, 2, 127], dtype)
+    expected = np.zeros(256, "f")
+    np.add.at(expected, ids.astype(int), data)
+    found = lx.compile(lambda d, i: lx.ops.segment_sum(d, i, 256, mode=mode))(data, ids)
+    np.testing.assert_array_equal(np.asarray(found), expected)
+    far = lx.ops.segment_sum(data, np.array([0, 1, 2**32 - 1, 2**31, 1], np.uint32), 3, mode=mode)
+    assert np.asarray(far).tolist() == [1, 7, 7 if mode else 0]
