@@ -23,6 +23,7 @@ from lavax.numpy.elementwise.comparison import where as choice
 from lavax.numpy.elementwise.exponential import exp, expm1, log, log1p
 from lavax.numpy.elementwise.extrema import maximum
 from lavax.numpy.elementwise.powers import sqrt
+from lavax.numpy.indexing.advanced_indexing import as_wide_positions
 from lavax.numpy.reductions.reductions import among, fold, var
 from lavax.numpy.reductions.reductions import mean as average
 from lavax.tracer import bind, constant
@@ -229,7 +230,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     given = as_value(x)
     if not (given.type.dtype.is_integer or given.type.dtype.is_float):
         raise dtype_error(f"one_hot: the classes must be numbers, got {given.type}")
-    value = cast(given, averaging(given.type.dtype))
+    value = as_wide_positions(cast(given, averaging(given.type.dtype)))  # in which all classes have numbers
     num_classes = whole_number("num_classes", num_classes)
     if num_classes < 0:
         raise shape_error(f"one_hot: {num_classes} is not a number of classes")

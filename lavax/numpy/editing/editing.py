@@ -23,7 +23,7 @@ from lavax.numpy.arrays.tiling import tile
 from lavax.numpy.elementwise.arithmetic import add, multiply, subtract
 from lavax.numpy.elementwise.comparison import less, not_equal, where
 from lavax.numpy.elementwise.extrema import clip
-from lavax.numpy.indexing.advanced_indexing import as_index
+from lavax.numpy.indexing.advanced_indexing import as_index, as_wide_positions
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.cumulative import cumsum
@@ -121,6 +121,7 @@ def _insertion_places(obj: Any, type: TensorType, axis: int) -> tuple[Value, boo
         given = _known_places(given, extent)
     if given.ndim > 1 or not given.type.dtype.is_integer:
         raise shape_error(f"insert: positions must be integers along one axis, got {given.type}")
+    given = as_wide_positions(given)
     counted = where(less(given, 0), add(given, extent), given) if given.type.dtype.kind == "int" else given
     return ravel(cast(clip(counted, 0, extent), int32)), given.ndim == 0
 

@@ -23,7 +23,7 @@ from lavax.numpy.elementwise.arithmetic import subtract
 from lavax.numpy.elementwise.comparison import where
 from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import remainder
-from lavax.numpy.indexing.advanced_indexing import as_index, as_positions
+from lavax.numpy.indexing.advanced_indexing import as_index, as_wide_positions
 from lavax.numpy.indexing.index_modes import Mode, check_mode, held_inside, leaves_out, with_margin
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.indexing.taking import take
@@ -70,7 +70,7 @@ def put(
         return _result(a, own(value), inplace)
     new = resize(cast(as_value(v), value.type.dtype), places.size)
     if value.size and mode in ("clip", "wrap"):
-        numbers = as_positions(as_value(places))
+        numbers = as_wide_positions(as_value(places))
         places = clip(numbers, 0, value.size - 1) if mode == "clip" else remainder(numbers, value.size)
     elif mode is None and isinstance(places, Value):
         mode = "clip"

@@ -57,6 +57,17 @@ def as_positions(numbers: Value) -> Value:
     return cast(numbers, int32)
 
 
+def as_wide_positions(numbers: Value) -> Value:
+    """Narrow integers as int32, which holds the extents that they are counted in; others as they are."""
+    dtype = numbers.type.dtype
+    return cast(numbers, int32) if dtype.is_integer and dtype.bits < int32.bits else numbers
+
+
+def known_integers(numbers: np.ndarray) -> np.ndarray:
+    """Integers of any width as int64, which holds what extents are added to; larger ones are clamped to its range."""
+    return (np.minimum(numbers, np.iinfo(np.int64).max) if numbers.dtype == np.uint64 else numbers).astype(np.int64)
+
+
 def _mask_error(mask: str) -> Exception:
     return dtype_error(
         f"a mask {mask} as an index gives a shape that depends on data: choose by lnp.where(mask, x, other), or index "
@@ -76,6 +87,7 @@ def _known_positions(numbers: np.ndarray, axis: int, extent: int, type: TensorTy
         raise _mask_error(f"bool{list(numbers.shape)}")
     if numbers.dtype.kind not in "iu":
         raise _kind_error(str(numbers.dtype), axis, type)
+    numbers = known_integers(numbers)
     low, high = int(numbers.min()), int(numbers.max())
     if low < -extent or high >= extent:
         outside = high if high >= extent else low

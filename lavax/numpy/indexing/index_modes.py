@@ -12,7 +12,7 @@ from lavax.numpy._core.application import apply
 from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.operands import Scalar, scalar_as
 from lavax.numpy.elementwise.comparison import where
-from lavax.numpy.indexing.advanced_indexing import as_positions, is_index_array
+from lavax.numpy.indexing.advanced_indexing import as_positions, is_index_array, known_integers
 from lavax.numpy.indexing.masks import axes_used, is_mask, is_truth, parts_of
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
@@ -87,6 +87,7 @@ def _not_negative(part: Any, axis: int, type: TensorType, mode: Mode, to_first: 
     numbers = np.asarray(part)
     if numbers.dtype.kind not in "iu" or not (numbers < 0).any():
         return part
+    numbers = known_integers(numbers)
     if mode in (None, "promise_in_bounds"):
         raise index_error(
             f"index {numbers.min()} is outside axis {axis} of {type}: with wrap_negative_indices=False it is not "
@@ -143,7 +144,8 @@ def _marked(part: Any, extent: int, margin: int) -> Any:
     numbers = np.asarray(part)
     if numbers.dtype.kind not in "iu" and numbers.size:
         return part
-    front = np.where(numbers < 0, numbers.astype(np.int64) + extent, numbers)
+    numbers = known_integers(numbers)
+    front = np.where(numbers < 0, numbers + extent, numbers)
     return np.where((front < 0) | (front >= extent), extent, front)
 
 
@@ -153,4 +155,4 @@ def _clipped(part: Any, extent: int) -> Any:
     if isinstance(part, Value):
         return apply("minimum", apply("maximum", as_positions(part), -extent), extent - 1)
     numbers = np.asarray(part)
-    return np.clip(numbers, -extent, extent - 1) if numbers.dtype.kind in "iu" else part
+    return np.clip(known_integers(numbers), -extent, extent - 1) if numbers.dtype.kind in "iu" else part

@@ -11,14 +11,14 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import spread
 from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.movement import transposed
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, cast, holds_values
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, holds_values
 from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.arrays.manipulation import ravel, reshape
 from lavax.numpy.elementwise.comparison import greater_equal, less, logical_or, where
 from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import remainder
-from lavax.numpy.indexing.advanced_indexing import as_index, gathered
+from lavax.numpy.indexing.advanced_indexing import as_index, as_wide_positions, gathered
 from lavax.numpy.indexing.index_modes import filling, held_inside, with_margin
 from lavax.numpy.indexing.indexing import index
 from lavax.tracer import bind, constant, with_weak
@@ -57,7 +57,8 @@ def take(
     along = normal_axis("take", axis, value.type)
     if mode in ("clip", "wrap") and value.shape[along]:
         extent = value.shape[along]
-        indices = clip(indices, 0, extent - 1) if mode == "clip" else remainder(indices, extent)
+        numbers = as_wide_positions(as_value(indices))
+        indices = clip(numbers, 0, extent - 1) if mode == "clip" else remainder(numbers, extent)
     fills = mode == "fill" or (mode is None and holds_values(indices))
     if fills and not (value.shape[along] and holds_values(indices)):
         value, indices = _filled(value, indices, along, fill_value)
@@ -117,7 +118,7 @@ def take_along_axis(
         indices = indices if np.ndim(indices) == 1 else ravel(indices)
     along = normal_axis("take_along_axis", axis, value.type)
     if wrap_negative_indices is False:
-        counted = cast(as_value(indices), int32)
+        counted = as_wide_positions(as_value(indices))
         indices = where(less(counted, 0), 0 if mode == "clip" else value.shape[along], counted)
     if mode == "clip":
         indices = held_inside((*[slice(None)] * along, indices), value.type)[along]
