@@ -23,6 +23,8 @@ def _segments(name: str, method: str, data: ArrayLike, ids: ArrayLike, count: in
     rows, numbers = as_value(data), as_value(ids)
     if not numbers.type.dtype.is_integer:
         raise dtype_error(f"ops.{name}: segment_ids must be integers, got {numbers.type}")
+    if not rows.ndim:  # one number for all
+        rows = lnp.broadcast_to(rows, numbers.shape)
     if numbers.ndim > rows.ndim or numbers.shape != rows.shape[: numbers.ndim]:
         raise shape_error(f"ops.{name}: segment_ids {numbers.type} must have the leading axes of data {rows.type}")
     if count is None:
@@ -53,11 +55,11 @@ def segment_sum(
 ) -> Value:
     """Sums of the rows of each segment: [num_segments, ...]; a segment without rows is 0.
 
-    `data` is [n, ...], and `segment_ids` are n integers, the numbers of the rows' segments (or [n, m], for rows along
-    two axes). Rows whose number is not in [0, num_segments) are left out; `mode="clip"` takes the nearest segment.
-    `num_segments` is by default the greatest number plus one, which must be known then: give it inside `compile`.
-    `indices_are_sorted`, `unique_indices` and `bucket_size` are taken as JAX takes them, and change nothing. Raises
-    ShapeError or DtypeError for ids that are not such integers.
+    `data` is [n, ...], or one number for all rows, and `segment_ids` are n integers, the numbers of the rows' segments
+    (or [n, m], for rows along two axes). Rows whose number is not in [0, num_segments) are left out; `mode="clip"`
+    takes the nearest segment. `num_segments` is by default the greatest number plus one, which must be known then: give
+    it inside `compile`. `indices_are_sorted`, `unique_indices` and `bucket_size` are taken as JAX takes them, and
+    change nothing. Raises ShapeError or DtypeError for ids that are not such integers.
     """
     return _segments("segment_sum", "add", data, segment_ids, num_segments, mode)
 

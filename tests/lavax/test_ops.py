@@ -88,3 +88,9 @@ def test_more_segments_than_the_dtype_of_their_numbers_holds(dtype: type[np.gene
     np.testing.assert_array_equal(np.asarray(found), expected)
     far = lx.ops.segment_sum(data, np.array([0, 1, 2**32 - 1, 2**31, 1], np.uint32), 3, mode=mode)
     assert np.asarray(far).tolist() == [1, 7, 7 if mode else 0]
+
+
+def test_one_number_for_all_rows() -> None:
+    ids = np.array([0, 1, 1, 1, 5])
+    assert lx.ops.segment_sum(3.0, ids, 2).tolist() == [3, 9]
+    assert lx.ops.segment_max(np.float32(3), ids, 3).tolist() == [3, 3, -np.inf]
