@@ -15,6 +15,7 @@ from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.builder import slice_along, splat
 from lavax.passes.fuse.kernel_draft import variables_of
 from lavax.passes.kernels.kernel import Domain, Kernel
+from lavax.passes.kernels.reads import concatenate_starts
 from lavax.passes.numerics.narrow_movement import is_widening
 
 _MOST_PARTS = 8
@@ -67,11 +68,7 @@ def _joins_rows(node: Node) -> bool:
 
 def _joined(node: Node) -> list[tuple[int, Node]]:
     """The values that a row joins, and where each begins."""
-    found, start = [], 0
-    for operand in node.operands:
-        found.append((start, operand))
-        start += operand.shape[-1]
-    return found
+    return [*zip(concatenate_starts(node), node.operands, strict=True)]
 
 
 def _part(kernel: Kernel, start: int, width: int) -> Kernel:
