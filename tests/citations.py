@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from tools.site.reference import MODULES, public_names
+from tools.site.rejected import anchor_of
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "api"
@@ -24,7 +25,7 @@ FOLDERS = (
     *("tests", "benchmarks", "examples", "tools", "docs"),
 )
 # What was tried names files as they were called then.
-HISTORY = ("docs/rejected.md",)
+HISTORY = tuple(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs" / "rejected").glob("*.md")))
 LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<path>[^)#\s:]*)(?:#(?P<anchor>[^)\s]+))?\)")
 _FILE = re.compile(r"(?<![\w./-])(?P<path>(?:\w[\w-]*/)*\w[\w-]*\.(?:py|glsl|comp|md|cpp|cfg|toml))(?![\w/])(?!\.\w)")
 _FOLDER = re.compile(rf"(?<![\w./-])(?P<path>(?:{'|'.join(FOLDERS)})(?:/\w+)+)/?(?![\w/]|\.\w|\*)")
@@ -136,8 +137,7 @@ def definitions(text: str, name: str) -> list[int]:
 
 def headings(text: str) -> set[str]:
     """The anchors that a page's headings have."""
-    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    return {anchor_of(title) for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
 
 def with_true_lines(page: Path, text: str) -> str:

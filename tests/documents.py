@@ -4,7 +4,8 @@ A page's Python blocks run one after the other in one namespace. A block that be
 `lowered.as_text(STAGE)` of the `lowered` that the blocks before it made, as on a CPU driver, whatever device is
 present. "```text STAGE k1" shows only kernel k1 of that stage; of GLSL, only its `main`.
 
-`python -m tests.documents` writes the samples anew, what blocks print (tests/pages.py), and the lines of links to code.
+`python -m tests.documents` writes the samples anew, what blocks print (tests/pages.py), the list of what was tried and
+lost (tools/site/rejected.py), and the lines of links to code.
 Read the result before you keep it. It then lists the citations that it could not mend.
 """
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lavax.backends.vulkan.plan.profile import CPU_DRIVER
 from lavax.tracer.values.backend import register
 from tests.citations import stale_citations, with_true_lines
 from tests.pages import blocks_of, pages, with_true_prints
+from tools.site.rejected import INDEX, with_all_sections
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/architecture.md", "docs/dumps.md", "docs/inside/shader.md")
@@ -77,6 +79,7 @@ if __name__ == "__main__":
     for page in pages():
         if page not in PAGES and any(block.label in (("printed",), ("message",)) for block in blocks_of(page)):
             (ROOT / page).write_text(with_true_prints(page), encoding="utf-8")
+    INDEX.write_text(with_all_sections(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
     for path in sorted((ROOT / "docs").rglob("*.md")):
         path.write_text(with_true_lines(path, path.read_text(encoding="utf-8")), encoding="utf-8")
     sys.stdout.write("".join(f"{citation}\n" for citation in stale_citations()))

@@ -7,6 +7,7 @@ from tests.citations import HISTORY
 from tests.documents import PAGES, ROOT
 from tests.names_in_prose import unknown_names
 from tests.pages import blocks_of, outdented_code, pages, printed_by, stands_in_its_file, with_true_prints
+from tools.site.rejected import INDEX, with_all_sections
 
 # Pages whose Python other tests run, because they need a model's folder or look closer at what comes out.
 ELSEWHERE = {
@@ -85,3 +86,10 @@ def test_a_block_that_nobody_checks_is_seen(text: str, fault: str) -> None:
 def test_prints_are_renewed_in_their_place() -> None:
     page = "docs/start/quickstart.md"
     assert with_true_prints(page) == (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_all_that_was_tried_is_listed() -> None:
+    """`python -m tests.documents` renews the list."""
+    text = INDEX.read_text(encoding="utf-8")
+    assert with_all_sections(text) == text
+    assert text.count("\n- [") > 90

@@ -26,7 +26,8 @@ class AttentionKernels:
 class MatrixKernels:
     """The largest matrices that one kernel factors or solves; larger ones are cut into blocks.
 
-    Bounded by MAX_LOOP_ITERATIONS. No benchmark times them; see docs/rejected.md, "Jacobi's method in other ways".
+    Bounded by MAX_LOOP_ITERATIONS. No benchmark times them; see docs/rejected/functions.md, "Jacobi's
+    method in other ways".
     """
 
     least_invocations: int = 8  # at least as many share a matrix
@@ -50,7 +51,8 @@ class MatrixKernels:
 class RadixSortKernels:
     """The passes of radix sort: their digits, and how many adjacent values one invocation or workgroup moves in each.
 
-    Chosen by `python -m benchmarks algorithms`; docs/rejected.md, "Longer digits for radix sort on a CPU driver".
+    Chosen by `python -m benchmarks algorithms`; docs/rejected/sorting_and_scatters.md, "Longer
+    digits for radix sort on a CPU driver".
     """
 
     digit_bits: tuple[int, ...] = (4, 6, 8)  # the possible numbers of bits per pass, ascending

@@ -41,6 +41,7 @@ def on_config(config: Any) -> Any:
         "errors/": [
             {group.capitalize(): [path.as_posix() for path in errors if path.parts[1] == group]} for group in groups
         ],
+        "rejected/": [path.relative_to(docs).as_posix() for path in sorted((docs / "rejected").glob("*.md"))],
         "api/": [{"API": [{_name(path): path} for path in reference.pages_in_order()]}],
     }
     config.nav = _with_folders(config.nav, folders)

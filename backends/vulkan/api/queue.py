@@ -25,7 +25,8 @@ from lavax.base.quick_dataclasses import dataclass
 
 # Short work ends before a sleeping thread would wake up. So a wait first polls, for a time that depends on the kind of
 # device, and yields the processor between polls. On a CPU driver the work itself needs that processor, so polling is
-# short; on a GPU polling takes nothing from the work. Chosen by `python -m benchmarks overhead` (docs/rejected.md).
+# short; on a GPU polling takes nothing from the work. Chosen by `python -m benchmarks overhead`
+# (docs/rejected/calls.md).
 POLLING_SECONDS = {"cpu": 100e-6, "gpu": 1e-3}
 _yield_processor = getattr(os, "sched_yield", functools.partial(time.sleep, 0))  # Windows has only the latter
 

@@ -66,7 +66,7 @@ from lavax.passes.target.target import Target
 @dataclass(frozen=True)
 class Convergence:
     """When rounds end, and which vectors hold rounding errors alone. All but `most_sweeps` are in units in the last
-    place of 1. docs/rejected.md, "Jacobi's method in other ways", has counts of sweeps and errors.
+    place of 1. docs/rejected/functions.md, "Jacobi's method in other ways", has counts of sweeps and errors.
     """
 
     most_sweeps: int = 14  # convergence is quadratic in the end: 7 or 8 are enough for some hundred rows

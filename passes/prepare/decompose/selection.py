@@ -31,7 +31,8 @@ from lavax.passes.target.kernel_limits import SELECTION
 from lavax.passes.target.target import Target
 
 # Without selection by subgroups, rows of fewer elements are sorted, and so are those of which a larger part than one in
-# so many is asked for, because the blocks would hold most of them: docs/rejected.md, "Selection of a larger part".
+# so many is asked for, because the blocks would hold most of them:
+# docs/rejected/sorting_and_scatters.md, "Selection of a larger part".
 _SHORTEST = 512
 _PART = 32
 

@@ -18,7 +18,7 @@ class RowSorts:
     """Which rows are sorted by counting, merging and radix sort.
 
     Counting compares each element with its whole row. Chosen by `python -m benchmarks algorithms` and the table of
-    docs/rejected.md, "Radix sort for short rows".
+    docs/rejected/sorting_and_scatters.md, "Radix sort for short rows".
     """
 
     run: int = 32  # elements that are sorted by counting, then merged

@@ -150,7 +150,7 @@ _SHAPES: Mapping[int, tuple[WorkgroupShape, ...]] = {
 
 # The same for the kernel that also computes parts of the gradient of queries. Its code is longer, and grows with the
 # size of the steps. If the loop over blocks has more than some 6,000 multiplications of components, kernels take
-# twice as long (docs/rejected.md).
+# twice as long (docs/rejected/attention.md).
 _SHAPES_OF_PARTS: Mapping[int, tuple[WorkgroupShape, ...]] = {
     32: (WorkgroupShape(16, 8, 4, 2, depth=16, share=16, chunk=16),),
     96: (

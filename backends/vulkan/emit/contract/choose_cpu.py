@@ -24,7 +24,8 @@ from lavax.passes.build.contraction_geometry import Sizes, are_windows
 class CpuCosts:
     """Costs on a CPU driver, in multiplications of vectors with a component per lane.
 
-    Chosen by `python -m benchmarks.contraction_tiles`; docs/rejected.md has the cost of compiling a tile.
+    Chosen by `python -m benchmarks.contraction_tiles`; docs/rejected/products_lavapipe.md has the cost
+    of compiling a tile.
     """
 
     load: int = 10  # a load by one lane

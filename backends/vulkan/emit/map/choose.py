@@ -24,8 +24,8 @@ from lavax.passes.kernels.kernel import Kernel
 
 @dataclass(frozen=True)
 class MapStrips:
-    """Strips that tuning tries on a GPU. docs/rejected.md, "Several vectors an invocation for maps on a GPU";
-    `python -m benchmarks comparison --only elementwise`."""
+    """Strips that tuning tries on a GPU. docs/rejected/maps_and_rows.md, "Several vectors an invocation for
+    maps on a GPU"; `python -m benchmarks comparison --only elementwise`."""
 
     counts: tuple[int, ...] = (2, 4)
     statements: int = 384  # of the graph, times the strips

@@ -19,7 +19,7 @@ from lavax.passes.kernels.index import Index, substitute, variable
 class ElementTile:
     """A tile's size, and which maps take tiles.
 
-    docs/rejected.md, "Transposes on a GPU without squares in shared memory, and with larger ones";
+    docs/rejected/maps_and_rows.md, "Transposes on a GPU without squares in shared memory, and with larger ones";
     `python -m benchmarks comparison --only transpose`.
     """
 

@@ -41,8 +41,9 @@ class SharingOnCpu:
 
 @dataclass(frozen=True)
 class FourRows:
-    """When an invocation has four rows although most elements are a row's neighbours. docs/rejected.md, "Four short
-    rows to a lane where a row's elements are neighbours"; `python -m benchmarks comparison --only cross-entropy`."""
+    """When an invocation has four rows although most elements are a row's neighbours.
+    docs/rejected/maps_and_rows.md, "Four short rows to a lane where a row's elements are neighbours";
+    `python -m benchmarks comparison --only cross-entropy`."""
 
     elements: int = 1 << 15  # of all rows, at least
 
@@ -60,8 +61,9 @@ class RowStrips:
 class WrittenOut:
     """Whole rows are written out if they have that many elements and no more values and statements.
 
-    The driver's call must save enough to be worth compiling for several times as long. docs/rejected.md, "Long rows
-    kept in registers on a CPU driver"; `python -m benchmarks comparison --only softmax`.
+    The driver's call must save enough to be worth compiling for several times as long.
+    docs/rejected/maps_and_rows.md, "Long rows kept in registers on a CPU driver";
+    `python -m benchmarks comparison --only softmax`.
     """
 
     elements: int  # of all rows, at least

@@ -59,7 +59,7 @@ class RowsInRegisters:
 class LongRow:
     """Members of a row group for long rows that are written as well as read, and the values that each keeps.
 
-    docs/rejected.md, "Maximum and sum of a row in one walk, and rows half in registers, on a GPU".
+    docs/rejected/maps_and_rows.md, "Maximum and sum of a row in one walk, and rows half in registers, on a GPU".
     """
 
     members: int
@@ -71,7 +71,7 @@ class LongRow:
 class OneWalk:
     """Row groups of rows that are read once; a step is an element or a vector of them.
 
-    docs/rejected.md, "Rows that are only read, in the registers of 1,024 invocations";
+    docs/rejected/maps_and_rows.md, "Rows that are only read, in the registers of 1,024 invocations";
     `python -m benchmarks comparison --only cross-entropy`.
     """
 

@@ -23,8 +23,8 @@ class ScanOnCpu:
 
 @dataclass(frozen=True)
 class SharedLines:
-    """Lanes that share lines on a GPU. docs/rejected.md, "Other chunks and workgroups for cumulative sums on a GPU";
-    `python -m benchmarks algorithms`."""
+    """Lanes that share lines on a GPU. docs/rejected/maps_and_rows.md, "Other chunks and workgroups for cumulative
+    sums on a GPU"; `python -m benchmarks algorithms`."""
 
     shortest_line: int = 8  # that lanes share
     subgroups: int = 8  # of a workgroup, at most

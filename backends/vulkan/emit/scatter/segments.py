@@ -26,8 +26,8 @@ from lavax.passes.kernels.reads import Coordinates
 
 @dataclass(frozen=True)
 class UpdateLimits:
-    """How many updates an invocation takes. docs/rejected.md, "Several updates of a run under way at once, on a GPU";
-    `python -m benchmarks comparison --only embedding-backward`."""
+    """How many updates an invocation takes. docs/rejected/sorting_and_scatters.md, "Several updates of a run under
+    way at once, on a GPU"; `python -m benchmarks comparison --only embedding-backward`."""
 
     # Neighbouring updates in which an invocation looks for beginnings of segments. Lanes of a CPU driver's subgroup
     # wait for each other, and most of them would find no beginning among long segments. Divides every chunk.

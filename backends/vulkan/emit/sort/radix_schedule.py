@@ -12,8 +12,8 @@ from lavax.passes.kernels.kernel import Kernel
 
 @dataclass(frozen=True)
 class SharedTiles:
-    """Tiles that a workgroup shares. docs/rejected.md, "Radix sort on a GPU without order in shared memory, and more
-    subgroups"; `python -m benchmarks algorithms`."""
+    """Tiles that a workgroup shares. docs/rejected/sorting_and_scatters.md, "Radix sort on a GPU without order in
+    shared memory, and more subgroups"; `python -m benchmarks algorithms`."""
 
     subgroups: int = 8  # of a workgroup; every tile is a multiple of their lanes
     widest_subgroup: int = 64

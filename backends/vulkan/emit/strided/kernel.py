@@ -42,8 +42,8 @@ from lavax.passes.kernels.kernel import Kernel, kernel_key
 class SharedFunctions:
     """Which functions products share a shader with. Every product computes all of them, and chooses its own.
 
-    Chosen by `python -m benchmarks first-calls comparison --only mlp-step`; docs/rejected.md, "Several epilogues in the
-    shader that products share".
+    Chosen by `python -m benchmarks first-calls comparison --only mlp-step`;
+    docs/rejected/products_lavapipe.md, "Several epilogues in the shader that products share".
     """
 
     operand_cost: int = 2  # the largest, per element loaded; a function that costs more has a shader of its own
