@@ -40,13 +40,16 @@ def has_shaders_of_its_own(program: KernelProgram, profile: DeviceProfile) -> bo
     """Whether an eager program's shaders are for its shapes alone.
 
     Those of long Fourier transforms are for their number of points in any case, and read so many that a CPU driver
-    takes three to ten times as long to compile them by address.
+    takes three to ten times as long to compile them by address. Where it has no descriptors, places that are not known
+    make each read several times as long.
     """
-    if not profile.descriptor_range_bytes:
+    if profile.kind != "cpu":
         return False
     kernels = [kernel for step in steps_of(program.steps) for kernel in step.kernels]
     if any(_is_long_transform(kernel, profile) for kernel in kernels):
         return True
+    if not profile.descriptor_range_bytes:
+        return False
     arrays = (node for kernel in kernels for node in (*kernel.graph.inputs, *kernel.graph.outputs))
     return max((node.type.size for node in arrays), default=0) >= EAGER_SHADERS.own
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from textwrap import dedent
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.eager import has_shaders_of_its_own
+from lavax.backends.vulkan.emit.program import emit_program
+from lavax.backends.vulkan.target import target_of
 from lavax.ir import parse
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
@@ -219,3 +222,22 @@ def test_steps_that_compute_what_they_read_have_shaders_of_their_own_on_cpu_driv
             """
             program = schedule(prepare(parse(dedent(text))))
             assert has_shaders_of_its_own(program, profile) == own
+
+
+# Twice a large prime, of few numbers and some more; the prime alone; one that is a convolution of fewer points.
+@pytest.mark.parametrize(
+    ("function", "lines", "points"),
+    [("irfft", 8, 766), ("fft", 3, 766), ("fft", 12, 383), ("rfft", 5, 766), ("fft", 3, 1021)],
+)
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_shaders_of_large_primes_are_short_without_descriptors(
+    function: str, lines: int, points: int, dtype: str
+) -> None:
+    """Those for every shape had 284,000 characters, which a driver compiled for minutes."""
+    profile = replace(PROFILES["cpu"], descriptor_bytes=0)
+    target = target_of(profile, 1 << 34, 1 << 32)
+    with lx.enable_x64():
+        type = lx.ShapeDtype((lines, points // 2 + 1 if function == "irfft" else points), dtype)
+        graph = lx.trace(lambda z: getattr(lnp.fft, function)(z.real if function == "rfft" else z, points))(type)
+    plan = emit_program(schedule(prepare(graph, target), target=target), profile, True)
+    assert max(len(dispatch.shader.source) for dispatch in plan.dispatches) < 170_000
