@@ -63,10 +63,10 @@ from lavax.passes.target.target import (
 RECORDED_TURNS = 16  # of a loop, one after the other: a command buffer, and a dispatch of counters, for so many
 _ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch whose slots stand in a table
 
-# A function and some operations: SiLU's derivative costs 23, GELU's by erf 55 (docs/performance/models.md).
+# A function and some operations: SiLU's derivative costs 23, GELU's by erf 55 (docs/performance/training_bfloat16.md).
 _OPERAND_COST = 32
 
-# Of up to 128 numbers that an invocation of a CPU driver reads (docs/performance/transforms.md, First calls).
+# Of up to 128 numbers that an invocation of a CPU driver reads (docs/performance/transforms_first_calls.md).
 _TRANSFORMED_COST = 48
 
 

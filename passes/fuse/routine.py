@@ -26,7 +26,8 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
     "triangular_solve": (0,),
 }
 # Points of lines across, at least, whose transposition is a kernel of its own: of shorter ones, neighbours in memory
-# that lines beside each other read are still in the cache (docs/performance/transforms.md, Real lines across).
+# that lines beside each other read are still in the cache (docs/performance/transforms_on_cpus.md, "Real lines
+# across").
 _LONG_ACROSS = 512
 # Routines whose lanes have neighbours along the last axes of the operands that are read often.
 _OF_NEIGHBOURS = frozenset(("depthwise_conv",))

@@ -105,8 +105,8 @@ class CooperativeShape:
 
 
 # Subgroups, and columns of a block: first those that are fastest. Chosen by `python -m benchmarks models`; twice the
-# columns take the forward kernel more registers than there are (docs/performance/models.md). Two buffers gain gradients
-# 1 to 4 %, and cost the forward kernel as much (docs/rejected/attention.md).
+# columns take the forward kernel more registers than there are (docs/performance/training_bfloat16.md). With two
+# buffers gradients gain 1 to 4 %, and the forward kernel loses as much (docs/rejected/attention.md).
 _SHAPES = ((4, 32), (2, 32), (4, 64), (2, 64))
 
 

@@ -78,7 +78,7 @@ class AcrossSteps:
 
 @dataclass(frozen=True)
 class FewNumbers:
-    """Where code is kept short. Chosen by first calls (docs/performance/transforms.md)."""
+    """Where code is kept short. Chosen by first calls (docs/performance/transforms_first_calls.md)."""
 
     numbers: int = 1 << 12  # of all lines together, at most
     points: int = 1 << 8  # lines of no more points are soon compiled

@@ -94,7 +94,7 @@ class Runs:
 class RowsTogether:
     """Neighbouring rows that a row group shares, where they read as much in common as each for itself.
 
-    docs/performance/models.md, "Rows that share a vector"; `python -m benchmarks models` (decoding).
+    docs/performance/decoding.md, "Rows that share a vector"; `python -m benchmarks models` (decoding).
     """
 
     rows: int = 2
