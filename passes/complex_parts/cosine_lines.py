@@ -139,7 +139,7 @@ def _of_both(ahead: Node, back: Node, kind: int, sign: int, readers: dict[Node, 
         return None
     (spectrum,) = real.operands
     is_alone = readers[spectrum] == readers[real] == readers[imaginary] == 2
-    tables = _line_of(c), _line_of(s)
+    tables = line_of(c), line_of(s)
     if spectrum.op != "rfft" or not is_alone or tables[0] is None or tables[1] is None:
         return None
     return CosineLines(spectrum.operands[0], tables[0], tables[1], kind)
@@ -153,7 +153,7 @@ def _doubled(value: Node, op: str, factor: float) -> Node | None:
     return found if all(operand.op == "multiply" for operand in found.operands) else None
 
 
-def _line_of(table: Node) -> Node | None:
+def line_of(table: Node) -> Node | None:
     """The line that is repeated for all others."""
     if table.type.rank == 1:
         return table

@@ -11,7 +11,7 @@ from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.passes.build.builder import build, reshape, transposed
 from lavax.passes.complex_parts.cosine_lines import reader_counts
 
-_INVERSES = ("fourier_join", "fourier_to_reals")  # inverse transforms
+_INVERSES = ("fourier_from_cosines", "fourier_join", "fourier_to_reals")  # inverse transforms
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _suits(inverse: Node, readers: dict[Node, int]) -> bool:
     else reads."""
     if inverse.op == "fourier_to_reals":
         return readers[inverse] == 3
-    return inverse.op == "fourier_join" and readers[inverse] == 2 and inverse.operands[0].shape[1] % 2 == 1
+    return inverse.op in _INVERSES and readers[inverse] == 2 and inverse.shape[-1] % 4 == 0
 
 
 def folded_line(whole: Node) -> Ordered | None:

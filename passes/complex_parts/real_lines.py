@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.ir.types import int32
-from lavax.passes.build.builder import broadcast, concatenate, equal, flip, iota, slice_along, splat
+from lavax.passes.build.builder import (
+    broadcast,
+    concatenate,
+    equal,
+    flip,
+    iota,
+    negate,
+    slice_along,
+    splat,
+    zeros,
+)
 from lavax.passes.complex_parts.arithmetic import multiply
 from lavax.passes.complex_parts.parts import Parts, Truth, parts
 from lavax.passes.complex_parts.roots import unit_root
@@ -37,6 +47,14 @@ def joined(s: Parts) -> Parts:
     odd = Parts(ahead.real - mirrored.real, ahead.imaginary + mirrored.imaginary)
     turned = multiply(odd, _roots(ahead.real.node, half))
     return Parts(even.real - turned.imaginary, even.imaginary + turned.real)
+
+
+def cosine_spectra(x: Node) -> Parts:
+    """The spectra [b, h + 1] of `fourier_from_cosines`: (x[k] − i·x[2h − k])·exp(πi·k/4h), without an x[2h]."""
+    lines, length = x.shape
+    ahead, behind = slice_along(x, 1, 0, length // 2 + 1), flip(slice_along(x, 1, length // 2, length), (1,))
+    back = concatenate([zeros(x.type.with_shape((lines, 1))), behind], 1)
+    return multiply(parts(ahead, negate(back)), _roots(ahead, 2 * length))
 
 
 def _roots(like: Node, half: int) -> Parts:

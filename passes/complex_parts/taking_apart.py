@@ -14,6 +14,7 @@ from lavax.ir.types import NUMBERS, TensorType, TupleType, tuple_of
 from lavax.passes.build.builder import build, located, set_location
 from lavax.passes.build.inline import inner_graphs
 from lavax.passes.complex_parts.cosine_lines import with_cosine_lines
+from lavax.passes.complex_parts.cosine_spectra import with_cosine_spectra
 from lavax.passes.complex_parts.elementwise import RULES, Value
 from lavax.passes.complex_parts.folded_lines import with_folded_lines
 from lavax.passes.complex_parts.fourier import TRANSFORMS
@@ -29,7 +30,8 @@ def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
     if not holds_complex(graph):
         return graph
     with located():
-        graph = with_cosine_lines(graph, transforms or Transforms())
+        ways = transforms or Transforms()
+        graph = with_cosine_spectra(with_cosine_lines(graph, ways), ways)
     inputs = [_interleaved_input(node) for node in graph.inputs]
     with located():
         given = [

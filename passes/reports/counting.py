@@ -156,12 +156,16 @@ def _of_irfft(node: Node) -> int:
     return 5 * node.type.size * _halvings(node.shape[-1]) // 2
 
 
+_OF_COSINES = ("fourier_cosines", "fourier_from_cosines")
+
+
 def _of_real_line(node: Node) -> int:
     """Per number: the transform, and as much for what even and odd places have as for a product with a root, as are the
     two with tables."""
     _, points, *_ = node.operands[0].shape
-    points = (points - 1) // node.attrs["rest"] if node.op == "fourier_join" else points
-    return node.type.size * (5 * _halvings(points) + 12 + 6 * (node.op == "fourier_cosines")) // 2
+    if "rest" in node.attrs:  # of an inverse, whose operand has whole lines
+        points = (points // 2 if node.op == "fourier_from_cosines" else points - 1) // node.attrs["rest"]
+    return node.type.size * (5 * _halvings(points) + 12 + 6 * (node.op in _OF_COSINES)) // 2
 
 
 def _of_fourier_step(node: Node) -> int:
@@ -232,6 +236,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
         for step in ("from_half", "from_reals", "to_half", "to_reals")
     },
     "fourier_cosines": _of_real_line,
+    "fourier_from_cosines": _of_real_line,
     "fourier_spectrum": _of_real_line,
     "fourier_join": _of_real_line,
     "fold_runs": _of_operand,

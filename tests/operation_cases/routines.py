@@ -232,6 +232,17 @@ def _joins() -> Iterator[Case]:
         yield case_of("fourier_join", f"folded-{dtype}-{points}-{fold}", [values], dict(rest=1, folded=fold), result)
 
 
+def _from_cosines() -> Iterator[Case]:
+    for (lines, points, rest), dtype in product(_REAL_LINES, (float32, float64)):
+        values = sample(generator(f"cosines{points}{rest}"), TensorType((lines, 2 * points * rest), dtype))
+        result = TensorType((lines, rest, points, 2), dtype)
+        yield case_of("fourier_from_cosines", f"{dtype}-{points}-{rest}", [values], dict(rest=rest), result)
+    for points, dtype, fold in product((2, 8, 10, 96), (float32, float64), (1, -1)):
+        values = sample(generator(f"cosines{points}"), TensorType((2, 2 * points), dtype))
+        attrs, result = dict(rest=1, folded=fold), TensorType((2, 2 * points), dtype)
+        yield case_of("fourier_from_cosines", f"folded-{dtype}-{points}-{fold}", [values], attrs, result)
+
+
 # Lines, points of a real line, and the columns that are held of their frequencies.
 _ODD_LINES = ((1, 1, 1), (3, 7, 4), (2, 9, 5), (2, 15, 8), (5, 5, 4))
 
@@ -360,6 +371,7 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fourier_across_to_half": _across_to_half,
     "fourier_across_to_reals": _across_to_reals,
     "fourier_cosines": _cosines,
+    "fourier_from_cosines": _from_cosines,
     "fourier_from_half": _from_half,
     "fourier_from_reals": _from_reals,
     "fourier_join": _joins,

@@ -92,6 +92,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "fourier_across_to_half": RoutineEmitter(emit_across_to_half),
     "fourier_across_to_reals": RoutineEmitter(emit_across_to_reals),
     "fourier_cosines": RoutineEmitter(emit_spectrum),
+    "fourier_from_cosines": RoutineEmitter(emit_join),
     "fourier_from_half": RoutineEmitter(emit_from_half),
     "fourier_from_reals": RoutineEmitter(emit_from_reals),
     "fourier_join": RoutineEmitter(emit_join),

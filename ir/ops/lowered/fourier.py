@@ -98,6 +98,19 @@ def _infer_join(operands: Sequence[TensorType], attrs: Attributes, declared: Ten
     return of_size("fourier_join", declared, x, 2 * x.shape[0] * (x.shape[1] - 1))
 
 
+def _infer_from_cosines(
+    operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None
+) -> TensorType:
+    (x,) = operands
+    check_dtype("fourier_from_cosines", x)
+    if x.rank != 2 or x.shape[1] < 2 or x.shape[1] % 2:
+        raise ShapeError(f"fourier_from_cosines: {x} is no [lines,2·half]")
+    if attrs["rest"] < 1 or x.shape[1] // 2 % attrs["rest"]:
+        raise ShapeError(f"fourier_from_cosines: {x} has no lines of {attrs['rest']} places")
+    _check_fold("fourier_from_cosines", x, attrs, x.shape[1] // 2, attrs["rest"])
+    return of_size("fourier_from_cosines", declared, x, x.size)
+
+
 def check_dtype(name: str, x: TensorType) -> None:
     if x.dtype not in _DTYPES:
         raise DtypeError(f"{name} is not defined for {x} (f32 and f64 only)")
@@ -143,6 +156,19 @@ def _evaluate_cosines(
 def _evaluate_join(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
     s = arrays[0][..., 0] + 1j * arrays[0][..., 1]
     s[:, [0, -1]] = s[:, [0, -1]].real
+    return _joined(s, attrs, type, dtype)
+
+
+def _evaluate_from_cosines(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    half = arrays[0].shape[1] // 2
+    ahead = arrays[0][:, : half + 1]
+    back = np.concatenate([np.zeros_like(ahead[:, :1]), arrays[0][:, half:][:, ::-1]], 1)
+    return _joined((ahead - 1j * back) * np.exp(1j * np.pi * np.arange(half + 1) / (4 * half)), attrs, type, dtype)
+
+
+def _joined(s: np.ndarray, attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
     lines, half, rest = s.shape[0], s.shape[1] - 1, attrs["rest"]
     ahead, mirrored = s[:, :half], s[:, :0:-1].conj()
     z = ahead + mirrored + 1j * np.exp(1j * np.pi * np.arange(half) / half) * (ahead - mirrored)
@@ -165,3 +191,10 @@ define(Operation("fourier_cosines", "lowered", _infer_cosines, _evaluate_cosines
 # With `folded` (m = 1) the line is written as by `fourier_step`.
 _JOIN = ("rest", "folded")
 define(Operation("fourier_join", "lowered", _infer_join, _evaluate_join, _JOIN, typed=True, defaults=_FOLD))
+# The same of the spectrum that a cosine transform of type 3 of lines x [b, 2h] has: s[k] = (x[k] − i·x[2h−k])·
+# exp(πi·k/4h) for k from 0 to h, with x[2h] = 0.
+define(
+    Operation(
+        "fourier_from_cosines", "lowered", _infer_from_cosines, _evaluate_from_cosines, _JOIN, True, defaults=_FOLD
+    )
+)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.ir.ops.fourier import LONGEST_LINE
+from lavax.ir.types import TensorType, complex_of, int32
 from lavax.tracer import bind
 
 Transform = Callable[[Any], Any]  # of a value's last axis
@@ -24,6 +26,18 @@ def _turns(places: np.ndarray, length: int, x: Any) -> tuple[Any, Any]:
     """cos and sin of π·places/length, in the dtype of `x`."""
     angles = np.pi * (places % (2 * length)) / length
     return lnp.asarray(np.cos(angles), dtype=x.dtype), lnp.asarray(np.sin(angles), dtype=x.dtype)
+
+
+def _has_roots(n: int) -> bool:
+    """Whether roots of order 4n are no table, but known to the steps of even lines; there is a highest order."""
+    return n % 2 == 0 and 4 * n <= 2 * LONGEST_LINE
+
+
+def _roots(n: int, x: Any) -> Any:
+    """exp(πi·k/2n) for k up to half of n, as complex numbers of the dtype of `x`."""
+    places = lnp.arange(n // 2 + 1, dtype=int32)
+    type = TensorType((n // 2 + 1,), complex_of(x.type.dtype))
+    return bind("unit_root", places, type=type, length=4 * n)
 
 
 def _reversed(x: Any) -> Any:
@@ -68,9 +82,12 @@ def _to_halves(x: Any) -> tuple[Any, Any]:
     n = x.shape[-1]
     ahead = x[..., : n // 2 + 1]
     back = lnp.concatenate([lnp.zeros_like(x[..., :1]), _reversed(x[..., n - n // 2 :])], -1)
-    cosine, sine = _turns(np.arange(n // 2 + 1), 2 * n, x)
-    real, imaginary = ahead * cosine + back * sine, ahead * sine - back * cosine
-    line: Any = lnp.fft.irfft(bind("complex", real, imaginary), n, norm="forward")
+    if _has_roots(n):
+        spectrum = bind("complex", ahead, -back) * _roots(n, x)
+    else:
+        cosine, sine = _turns(np.arange(n // 2 + 1), 2 * n, x)
+        spectrum = bind("complex", ahead * cosine + back * sine, ahead * sine - back * cosine)
+    line: Any = lnp.fft.irfft(spectrum, n, norm="forward")
     return line[..., : (n + 1) // 2], _reversed(line[..., (n + 1) // 2 :])
 
 

@@ -12,7 +12,7 @@ from lavax.ir.graph import Node
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import broadcast, build, concatenate, flip, negate, reshape, slice_along
 from lavax.passes.complex_parts.parts import Real, interleaved, separated
-from lavax.passes.complex_parts.real_lines import joined, taken_apart
+from lavax.passes.complex_parts.real_lines import cosine_spectra, joined, taken_apart
 from lavax.passes.target.target import Target
 
 
@@ -105,20 +105,21 @@ def _cosines_of(spectra: Node, node: Node) -> Node:
 
 def _join(node: Node, target: Target) -> Node:
     (x,) = node.operands
-    lines, points = x.shape[0], x.shape[1] - 1
+    lines, points = x.shape[0], x.shape[1] // 2 if node.op == "fourier_from_cosines" else x.shape[1] - 1
     if node.attrs["rest"] > 1:
         return node
     steps, fold = _mirrored_widths(lines, points, True, target), node.attrs["folded"]
     if fold and not _writes_folded(steps, points, target):
-        plain = build("fourier_join", x, type=x.type.with_shape((lines, 2 * points)), rest=1)
+        plain = build(node.op, x, type=x.type.with_shape((lines, 2 * points)), rest=1)
         return reshape(_unfolded(_join(plain, target), fold), node.shape)
     if not steps:
-        whole = reshape(interleaved(joined(separated(x))), (lines, points, 1, 1, 2))
+        spectrum = cosine_spectra(x) if node.op == "fourier_from_cosines" else separated(x)
+        whole = reshape(interleaved(joined(spectrum)), (lines, points, 1, 1, 2))
         return _in_steps(whole, _widths(whole, target), True, node.type)
     *widths, first = steps
     rest = points // first
     type = x.type.with_shape((lines, rest, 1, first, 2)) if widths else node.type
-    found = build("fourier_join", x, type=type, rest=rest, folded=0 if widths else fold)
+    found = build(node.op, x, type=type, rest=rest, folded=0 if widths else fold)
     return _in_steps(found, widths, True, node.type, fold) if widths else found
 
 
@@ -219,6 +220,7 @@ RULES: dict[str, Callable[[Node, Target], Node]] = {
     "fourier_across_to_reals": _across_to_reals,
     "fourier_step": _steps,
     "fourier_cosines": _cosines,
+    "fourier_from_cosines": _join,
     "fourier_spectrum": _spectrum,
     "fourier_join": _join,
     "fourier_from_reals": _from_reals,

@@ -5,6 +5,7 @@ import cmath
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,17 @@ def fourier_join(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: T
         total += z * cmath.exp(2j * math.pi * (frequency * point % points) / points)
     total *= cmath.exp(2j * math.pi * frequency * other / half)
     return (total.real, total.imag)[side]
+
+
+def fourier_from_cosines(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The first step of an inverse, of the spectrum that a cosine transform has: of x[k] and x[2h − k], turned."""
+    x = arrays[0]
+    lines, length = x.shape
+    spectrum = np.empty((lines, length // 2 + 1, 2))
+    for line, k in product(range(lines), range(length // 2 + 1)):
+        number = complex(x[line, k], -x[line, length - k] if k else 0.0) * cmath.exp(0.5j * math.pi * k / length)
+        spectrum[line, k] = number.real, number.imag
+    return fourier_join([spectrum], attrs, type, place)
 
 
 def fourier_step(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:

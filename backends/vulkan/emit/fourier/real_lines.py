@@ -9,6 +9,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import lanes_of
 from lavax.backends.vulkan.emit.fourier.cosine_fours import emit_cosines_in_fours, has_fours
+from lavax.backends.vulkan.emit.fourier.cosine_spectra import spectrum_of
 from lavax.backends.vulkan.emit.fourier.folded import read_folded_line, write_folded_line
 from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.real_lanes import emit_join_by_lanes, emit_spectrum_by_lanes
@@ -59,8 +60,8 @@ def _write_spectrum(step: _Step) -> None:
 def emit_join(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a first step of the inverse."""
     (node,) = kernel.graph.outputs
-    (lines, places, _), rest = node.operands[0].shape, node.attrs["rest"]
-    points = (places - 1) // rest
+    (lines, places, *_), rest = node.operands[0].shape, node.attrs["rest"]
+    points = (places // 2 if node.op == "fourier_from_cosines" else places - 1) // rest
     lanes = lanes_of(points, 1, 1, profile) if rest == 1 else 0
     if lanes:
         return emit_join_by_lanes(kernel, profile, lifted, lanes)
@@ -111,6 +112,8 @@ class _Step:
         self.mirror = remainder(linear([(self.column, -1)], columns), columns)
         self.single, self.double = (Registers(self.body, routine.node.dtype, n, sign) for n in (1, 2))
         self.is_first = self._declared("bool", f"{self.body.index(self.column)} == 0")
+        of_cosines = routine.node.op == "fourier_from_cosines"
+        self._spectrum = spectrum_of(routine, self.single, self.line, self.half, self.column) if of_cosines else None
 
     def _declared(self, kind: str, text: str) -> str:
         return self.body.declare(self.body.scopes[-1], kind, text)
@@ -149,6 +152,8 @@ class _Step:
 
     def joined(self, point: int) -> tuple[Number, Number]:
         """The pairs k and h − k that half a spectrum has, at that point of the column."""
+        if self._spectrum is not None:
+            return self._spectrum.joined(point * self.columns)
         single, start = self.single, [(self.line, self.half + 1)]
         s = self.read(linear([*start, (self.column, 1)], point * self.columns))
         mirrored = self.read(linear([*start, (self.column, -1)], self.half - point * self.columns))

@@ -38,6 +38,23 @@ def test_what_is_one_step_with_the_spectrum() -> None:
     assert _operations(lambda x: 3 * lsf.dct(2 * x, norm="ortho"), 40, 96) == ["fourier_cosines"]
 
 
+def test_what_is_one_step_that_makes_the_spectrum() -> None:
+    """Its lines are read as they are, and no table is."""
+    for transform in (lsf.dct, lsf.dst):
+        def back(x: lx.Array, transform: Callable[..., Any] = transform) -> Any:
+            return transform(x, type=3)
+
+        assert _operations(back, 40, 1024) == ["fourier_from_cosines"]
+        assert _operations(back, 3, 5, 8192) == ["fourier_from_cosines", "fourier_step"]
+        assert _operations(back, 512) == ["fourier_from_cosines"]
+        assert _operations(back, 1, 6) == ["fourier_from_cosines"]
+        assert _operations(lambda x, transform=transform: transform(x, 3, axis=0), 96, 40) == ["fourier_from_cosines"]
+        assert "captured" not in _kernels(back, 40, 4096)
+        assert _operations(back, 40, 96, profile=GENERIC_GPU) == ["fourier_step"]
+        assert "fourier_from_cosines" not in _operations(back, 4, 2 * 131)  # a convolution
+    assert _operations(lambda s: lnp.fft.irfft(s * (1 + 1j)), 40, 33) == ["fourier_join"]
+
+
 @pytest.mark.parametrize(
     ("shape", "attrs", "message"),
     [
@@ -202,7 +219,7 @@ def test_values(name: str, kind: int, lines: int, length: int, wide: bool) -> No
     with config.enable_x64(wide):
         transform = lx.compile(lambda x: getattr(lsf, name)(x, kind))
         if length > 4:
-            assert ("fourier_cosines" if kind == 2 else "fourier_join") in transform.lower(x).as_text("kernels")
+            assert ("fourier_cosines" if kind == 2 else "fourier_from_cosines") in transform.lower(x).as_text("kernels")
         found = np.asarray(transform(x))
     limit = 2.0 ** (-53 if wide else -24) * max(np.log2(length), 4)
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
