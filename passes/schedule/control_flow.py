@@ -26,7 +26,7 @@ from lavax.passes.schedule.embedding import (
     result_of,
     with_distinct_outputs,
 )
-from lavax.passes.schedule.rotated_scan import lower_rotated
+from lavax.passes.schedule.rotated_scan import rotated
 from lavax.passes.schedule.rotated_turns import halves_of
 from lavax.passes.schedule.small_steps import (
     COUNTER,
@@ -37,7 +37,7 @@ from lavax.passes.schedule.small_steps import (
     slice_kernel,
     step_of,
 )
-from lavax.passes.schedule.unrolled_scan import lower_unrolled, suits_unrolling
+from lavax.passes.schedule.unrolled_scan import suits_unrolling, unrolled
 from lavax.passes.target.target import Loops
 
 
@@ -57,9 +57,9 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
         most = most_turns_of_slices(flow.node)
         _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
     elif (halves := halves_of(flow.node, loops)) is not None:
-        lower_rotated(flow, halves, loops.turns, schedule, lowered)
+        lowered.commands += rotated(flow, halves, loops.turns, schedule, lowered).commands()
     elif suits_unrolling(flow.node, loops, schedule):
-        lower_unrolled(flow, loops.turns, schedule, lowered)
+        lowered.commands += unrolled(flow, loops.turns, schedule, lowered).commands()
     else:
         _LOWER[flow.node.op](flow, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lavax.ir.graph import Graph, input_node, make_node
 from lavax.ir.types import tuple_of
-from lavax.passes.kernels.commands import View, after_barrier
+from lavax.passes.kernels.commands import Command, View, after_barrier
 from lavax.passes.schedule.embedding import (
     ControlFlow,
     LoweredControlFlow,
@@ -17,14 +17,14 @@ from lavax.passes.schedule.embedding import (
 )
 from lavax.passes.schedule.rotated_turns import Halves
 from lavax.passes.schedule.small_steps import COUNTER, filled, step_of
-from lavax.passes.schedule.unrolled_scan import lower_turns
+from lavax.passes.schedule.unrolled_scan import RecordedLoop, RecordedTurns, turns_over_rows
 
 
-def lower_rotated(
+def rotated(
     flow: ControlFlow, halves: Halves, turns: int, schedule: Scheduler, lowered: LoweredControlFlow
-) -> None:
-    """The commands of a scan: the first half of its first turn, turns from half to half, the last one's second half."""
-    _Rotated(flow, halves, turns, schedule, lowered).lower()
+) -> RecordedLoop:
+    """A scan as the first half of its first turn, turns from half to half, and the last one's second half."""
+    return _Rotated(flow, halves, turns, schedule, lowered).loop()
 
 
 class _Rotated:
@@ -36,31 +36,32 @@ class _Rotated:
         self.ends = [f"{flow.prefix}{name}" for name in ("first", "last")]
         self.unchanging = flow.operands[halves.carries + halves.sequences :]
 
-    def lower(self) -> None:
+    def loop(self) -> RecordedLoop:
         flow, halves, lowered = self.flow, self.halves, self.lowered
         places = (0, self.length - 1)
         lowered.sizes |= dict.fromkeys(self.ends, COUNTER.nbytes)
         numbers = filled(*(places[::-1] if flow.node.attrs["reverse"] else places))
-        lowered.commands.append(step_of(f"{flow.prefix}ends", numbers, (), self.ends))
+        before: list[Command] = [step_of(f"{flow.prefix}ends", numbers, (), self.ends)]
         held = [f"{flow.prefix}held{number}" for number in range(len(halves.handed))]
         lowered.sizes |= {name: node.type.nbytes for name, node in zip(held, halves.handed, strict=True)}
         given = [*flow.operands[: halves.carries], *self._rows("first", 0), *self.unchanging]
-        self._half("head", halves.first, given, [*held, *self._written(halves.early, "first", 0)])
-        if self.length > 1:
-            held = self._turns(held)
+        before += self._half("head", halves.first, given, [*held, *self._written(halves.early, "first", 0)])
+        turns = self._turns(held) if self.length > 1 else None
+        if turns is not None:
+            before += after_barrier(turns.begin())
+            held = [turns.own[position] for position in range(turns.carries)]
         given = [*held, *self._rows("last", 1), *self.unchanging]
         carried = [result_of(flow, position, lowered) for position in range(halves.carries)]
-        self._half("tail", halves.second(), given, [*carried, *self._written(halves.late, "last", 1)])
+        after = self._half("tail", halves.second(), given, [*carried, *self._written(halves.late, "last", 1)])
+        return RecordedLoop(tuple(before), turns, after)
 
-    def _half(self, name: str, graph: Graph, given: Sequence[str], results: Sequence[str]) -> None:
+    def _half(self, name: str, graph: Graph, given: Sequence[str], results: Sequence[str]) -> tuple[Command, ...]:
         """Half a turn, over these buffers."""
         graph = with_distinct_outputs(graph, {})
         program = self.schedule(graph, {})
         bound = dict(zip((node.name for node in program.graph.inputs), given, strict=True))
         bound |= dict(zip(program.results, results, strict=True))
-        self.lowered.commands += after_barrier(
-            embedded(program, bound, f"{self.flow.prefix}{name}.", None, self.lowered)
-        )
+        return after_barrier(embedded(program, bound, f"{self.flow.prefix}{name}.", None, self.lowered))
 
     def _rows(self, name: str, end: int) -> list[str]:
         """The rows of the sequences at an end."""
@@ -80,8 +81,8 @@ class _Rotated:
             self.lowered.views[view] = View(self.flow.results[position], self.ends[end], nbytes)
         return names
 
-    def _turns(self, held: Sequence[str]) -> list[str]:
-        """The turns between; returns where they leave what is handed on."""
+    def _turns(self, held: Sequence[str]) -> RecordedTurns:
+        """The turns between."""
         flow, halves, count = self.flow, self.halves, len(held)
         sequences = flow.operands[halves.carries : halves.carries + halves.sequences]
         stacked = (*halves.early, *halves.late)
@@ -100,6 +101,6 @@ class _Rotated:
         within = ControlFlow(node, f"{flow.prefix}turns.", buffers, results)
         following = range(count + len(sequences), count + 2 * len(sequences))
         early = range(count, count + len(halves.early))
-        return lower_turns(
+        return turns_over_rows(
             within, self.turns, self.schedule, self.lowered, self.length, frozenset(following), frozenset(early)
         )

@@ -30,7 +30,7 @@ from lavax.passes.target.target import Loops
 
 
 @dataclass(frozen=True)
-class RecordedTurns:
+class Recording:
     """The scans whose turns are recorded one after the other: those of short bodies, whose copies and counters count.
 
     Checked by `python -m benchmarks loops`.
@@ -40,7 +40,7 @@ class RecordedTurns:
     kernels: int = 64  # of all turns that are recorded, unless two turns have more
 
 
-RECORDED_TURNS = RecordedTurns()
+RECORDING = Recording()
 
 
 def suits_unrolling(node: Node, loops: Loops, schedule: Scheduler) -> bool:
@@ -56,7 +56,7 @@ def may_be_recorded(node: Node, loops: Loops) -> bool:
     if node.op != "scan" or loops.turns < 2 or node.attrs["length"] == 0:
         return False
     body = node.attrs["body"]
-    return len(body.nodes) <= RECORDED_TURNS.nodes and not any(
+    return len(body.nodes) <= RECORDING.nodes and not any(
         OPERATIONS[inner.op].family == "region" for inner in body.nodes
     )
 
@@ -68,14 +68,14 @@ def _computed_bytes(scan: Node) -> int:
     return max((result.type.nbytes for result in body.outputs[:carries] if result not in given), default=0)
 
 
-def lower_unrolled(flow: ControlFlow, turns: int, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
-    """The commands of a scan: what begins it, a repetition of recorded turns, and the last turns."""
+def unrolled(flow: ControlFlow, turns: int, schedule: Scheduler, lowered: LoweredControlFlow) -> RecordedLoop:
+    """A scan in recorded turns."""
     body = _body_of(flow.node.attrs["body"], flow.node.attrs["carries"], schedule)
-    scan = _Scan(flow, body, turns, lowered)
-    lowered.commands += scan.commands()
+    scan = RecordedTurns(flow, body, turns, lowered)
+    return RecordedLoop(tuple(scan.begin()), scan, tuple(scan.end()))
 
 
-def lower_turns(
+def turns_over_rows(
     flow: ControlFlow,
     turns: int,
     schedule: Scheduler,
@@ -83,16 +83,26 @@ def lower_turns(
     rows: int,
     following: frozenset[int],
     early: frozenset[int],
-) -> list[str]:
-    """The commands of a scan over arrays of so many `rows`, which may be more than its turns.
+) -> RecordedTurns:
+    """The turns of a scan over arrays of so many `rows`, which may be more than its turns.
 
-    Sequences at the positions `following`, and results at the positions `early`, have the row of the next turn. Returns
-    the buffers in which the last turn leaves what it carries.
+    Sequences at the positions `following`, and results at the positions `early`, have the row of the next turn.
     """
     body = _body_of(flow.node.attrs["body"], flow.node.attrs["carries"], schedule, has_rows=False)
-    scan = _Scan(flow, body, turns, lowered, rows, following, early)
-    lowered.commands += after_barrier(scan.commands())
-    return [scan.own[position] for position in range(scan.carries)]
+    return RecordedTurns(flow, body, turns, lowered, rows, following, early)
+
+
+@dataclass(frozen=True)
+class RecordedLoop:
+    """A loop of recorded turns, if it has any: the commands before its turns, and those after them."""
+
+    before: tuple[Command, ...]
+    turns: RecordedTurns | None
+    after: tuple[Command, ...]
+
+    def commands(self) -> list[Command]:
+        """All commands, one after the other."""
+        return [*self.before, *(self.turns.commands() if self.turns else ()), *self.after]
 
 
 @dataclass(frozen=True)
@@ -146,8 +156,8 @@ def _counted_step(body: Graph, position: int) -> int | None:
     return int(other.attrs["value"]) if other.op == "constant" else None
 
 
-class _Scan:
-    """A scan on its way to commands."""
+class RecordedTurns:
+    """The turns of a scan on their way to commands: `whole` blocks of so many `turns`, and a block of the `last`."""
 
     def __init__(
         self,
@@ -165,7 +175,7 @@ class _Scan:
         self.length = int(attrs["length"])
         self.following, self.early = following, early
         self.first, self.step = ((rows or self.length) - 1, -1) if attrs["reverse"] else (0, 1)
-        fitting = max(2, RECORDED_TURNS.kernels // max(len(body.program.steps), 1))
+        fitting = max(2, RECORDING.kernels // max(len(body.program.steps), 1))
         self.turns = min(turns, fitting) // 2 * 2
         self.whole, last = divmod(self.length - 1, self.turns)
         self.last = last + 1
@@ -234,14 +244,24 @@ class _Scan:
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def commands(self) -> list[Command]:
-        commands: list[Command] = [*self._start(), *self._begin()]
+        """A repetition of blocks, and the last turns."""
+        commands: list[Command] = []
         if self.whole:
-            recorded = [self._turn(turn, self.length - turn, "turn") for turn in range(self.turns)]
-            block = tuple(command for turn in recorded for command in turn) + tuple(self._advance())
+            block = (*(command for turn in self.block("turn") for command in turn), *self.advance())
             commands += [Repeat(self.whole, block)] if block else []
-        for turn in range(self.last):
-            commands += self._turn(turn, self.last - turn, "last")
-        return [*commands, *self._end()]
+        return [*commands, *(command for turn in self.last_block("last") for command in turn)]
+
+    def block(self, name: str) -> list[tuple[Command, ...]]:
+        """The turns of a block that is not the last one; `advance` has to follow. A turn's kernels have that name."""
+        return [self._turn(turn, self.length - turn, name) for turn in range(self.turns)]
+
+    def last_block(self, name: str) -> list[tuple[Command, ...]]:
+        """The turns of the last block."""
+        return [self._turn(turn, self.last - turn, name) for turn in range(self.last)]
+
+    def begin(self) -> list[Command]:
+        """What the first turn needs: counters, and the initial values where it finds them."""
+        return [*self._start(), *self._initial()]
 
     def _start(self) -> list[KernelStep]:
         """The counters of the first recorded turns."""
@@ -254,7 +274,7 @@ class _Scan:
             steps.append(step_of(f"{self.prefix}start{position}", kernel, (self.flow.operands[position],), names))
         return steps
 
-    def _advance(self) -> list[KernelStep]:
+    def advance(self) -> list[KernelStep]:
         """All counters, moved on to the next recorded turns."""
         by_step: dict[int, list[str]] = {}
         for step, names in [(self.step, self.counters), *((self.body.counted[p], n) for p, n in self.counted.items())]:
@@ -266,13 +286,13 @@ class _Scan:
             steps.append(KernelStep(name, (kernel,) * len(names), each, each, barrier=number == 0))
         return steps
 
-    def _begin(self) -> list[KernelStep]:
+    def _initial(self) -> list[KernelStep]:
         """The initial values, copied to where the first turn finds them."""
         places = [self._carry(position, 0, self.length) for position in self.own]
         operands = [self.flow.operands[position] for position in self.own]
         return copy_steps(f"{self.prefix}begin", operands, places, [self.flow.types[p] for p in self.own])
 
-    def _end(self) -> list[KernelStep]:
+    def end(self) -> list[KernelStep]:
         """What was counted up, if it is a result: the number that the next turn would read, or all steps together."""
         used = [position for position in self.counted if position in self.flow.results]
         sources = [self.counted[position][self.last] for position in used]
