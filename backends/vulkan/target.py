@@ -183,6 +183,7 @@ def _loops(profile: DeviceProfile) -> Loops:
         write_copies=on_gpu,
         slices=lambda scan: slices_of(scan, profile),
         are_gates=lambda dot: are_gates(dot, profile),
+        side_by_side=on_gpu,
         in_registers=lambda loop, prepare: in_registers(loop, prepare, profile),
     )
 

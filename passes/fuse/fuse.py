@@ -42,6 +42,7 @@ _OF_OPERATION: Mapping[str, Visit] = {
     "cast": visit_cast,
     "gather": visit_movement,
     "item": visit_item,
+    "wavefront": visit_control_flow,
 }
 
 _NONE_CARRIED: Mapping[Node, Node] = {}

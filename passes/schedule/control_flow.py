@@ -38,6 +38,7 @@ from lavax.passes.schedule.small_steps import (
     step_of,
 )
 from lavax.passes.schedule.unrolled_scan import suits_unrolling, unrolled
+from lavax.passes.schedule.wavefront_turns import lower_wavefront
 from lavax.passes.target.target import Loops
 
 
@@ -46,7 +47,9 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
     lowered = LoweredControlFlow()
     prepared = flow.node if shape_of_lanes(flow.node) is None else prepared_within(flow.node, prepare)
     lanes = lanes_of(prepared) if prepared is not flow.node else None
-    if lanes is not None:
+    if flow.node.op == "wavefront":
+        lower_wavefront(flow, loops, schedule, lowered)
+    elif lanes is not None:
         by_lane = replace(flow, node=prepared)
         _in_kernels(by_lane, most_turns(prepared, lanes), lambda graph: lane_kernel(graph, lanes), schedule, lowered)
     elif written_out := loops.in_registers(flow.node, prepare):

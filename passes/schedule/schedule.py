@@ -26,6 +26,7 @@ from lavax.passes.schedule.sizes import refuse_too_large, refuse_uncountable
 from lavax.passes.schedule.stacked_gates import with_gates_stacked
 from lavax.passes.schedule.touched import ARENA, Memory, Touched
 from lavax.passes.schedule.unread_carries import without_unread
+from lavax.passes.schedule.wavefront import with_wavefronts
 from lavax.passes.target.target import ANY_DEVICE, Target
 
 
@@ -61,7 +62,7 @@ def schedule(
     graph is fused again.
     """
     graph = with_factors_in_order(without_unread(graph), target.loops.slices)
-    graph = with_gates_stacked(graph, target.loops)
+    graph = with_wavefronts(with_gates_stacked(graph, target.loops), target.loops)
     known: dict[Hashable, Kernel] = {}
     pieces = _pieces(graph, target, pairs or {}, known)
     worth = target.fusion.operations_per_byte

@@ -292,6 +292,8 @@ class Loops:
     in_registers: Callable[[Node, Callable[[Graph], Graph]], Node | None] = _not_in_registers
     # What `Products.are_gates` is within loops.
     are_gates: Callable[[Node], bool] = _no
+    # Whether turns of several loops run at the same time if there is no barrier between them.
+    side_by_side: bool = False
 
 
 @dataclass(frozen=True)

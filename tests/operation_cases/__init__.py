@@ -28,7 +28,7 @@ from tests.operation_cases.case import THOROUGH, Case
 
 # Those that hold graphs, mean nothing outside vmap, or are about complex numbers, have tests of their own.
 WITHOUT_CASES = frozenset(name for name, operation in OPERATIONS.items() if operation.family in ("region", "axis")) | {
-    "complex", "conjugate", "fft", "imag", "irfft", "real", "rfft", "unit_root",
+    "complex", "conjugate", "fft", "imag", "irfft", "real", "rfft", "unit_root", "wavefront",
 }  # fmt: skip
 
 _FAMILIES = (

@@ -12,9 +12,10 @@ from lavax.ir.ops.lowered import (
     odd_lines,
     scatter,
     sorting,
+    wavefront,
 )
 
 __all__ = [
     "attention", "cumulative", "depthwise", "fourier", "linear_algebra", "lines_across", "odd_lines", "scatter",
-    "sorting",
+    "sorting", "wavefront",
 ]  # fmt: skip
