@@ -29,6 +29,8 @@ HISTORY = tuple(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "do
 LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<path>[^)#\s:]*)(?:#(?P<anchor>[^)\s]+))?\)")
 _FILE = re.compile(r"(?<![\w./-])(?P<path>(?:\w[\w-]*/)*\w[\w-]*\.(?:py|glsl|comp|md|cpp|cfg|toml))(?![\w/])(?!\.\w)")
 _FOLDER = re.compile(rf"(?<![\w./-])(?P<path>(?:{'|'.join(FOLDERS)})(?:/\w+)+)/?(?![\w/]|\.\w|\*)")
+_SECTION = re.compile(r'\b(?P<page>docs/[\w/]+\.md), "(?P<title>[^"]+)"')
+_LINE_BREAK = re.compile(r"\n\s*(?:#\s*)?")
 _COMMAND = re.compile(r"`python -m benchmarks(?:\.(?P<module>[\w.]+))?(?P<words>(?: [\w.'*-]+)*)`")
 # Files of users, in examples.
 _ELSEWHERE = frozenset({"file.py", "model.py", "other.py", "shader.comp", "train.py"})
@@ -51,7 +53,7 @@ def sources() -> list[Path]:
 def benchmark_commands() -> Iterator[tuple[str, str, list[str], list[str]]]:
     """The benchmarks that are cited: the file, the module behind `benchmarks`, names, and workloads (`--only`)."""
     for path in (*pages(), *sources()):
-        text = re.sub(r"\n\s*(?:#\s*)?", " ", path.read_text(encoding="utf-8"))
+        text = _LINE_BREAK.sub(" ", path.read_text(encoding="utf-8"))
         for found in _COMMAND.finditer(text):
             words = found["words"].split()
             only = [word.strip("'") for option, word in pairwise(words) if option == "--only"]
@@ -73,16 +75,33 @@ def stale_citations() -> list[str]:
     for source in sources():
         for line, text in prose_of(source.read_text(encoding="utf-8")):
             found += [f"{_name(source)}:{line}: {fault}" for fault in missing_paths(text)]
+    for path in (*pages(), *sources()):
+        found += [f"{_name(path)}: {fault}" for fault in missing_sections(path.read_text(encoding="utf-8"))]
     return found
+
+
+def missing_sections(text: str) -> Iterator[str]:
+    """The sections that a text cites by their titles, as in docs/benchmarks.md, "On GPUs", and that the page lacks."""
+    for cited in _SECTION.finditer(_LINE_BREAK.sub(" ", text)):
+        page, title = ROOT / cited["page"], cited["title"]
+        if page.exists() and not any(found.startswith(title) for found in _titles(page)):
+            yield f'{cited["page"]} has no section "{title}"'
+
+
+@cache
+def _titles(page: Path) -> tuple[str, ...]:
+    """A page's headings, and the bold words that begin a paragraph or an entry of a list."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return tuple(line.lstrip("#-* ") for line in lines if re.match(r"#+ |(?:- )?\*\*", line))
 
 
 def faults_in_page(page: Path, text: str) -> Iterator[tuple[int, str]]:
     """The lines of a page with that text that cite what is not there, and what that is."""
-    for number, line in enumerate(text.splitlines(), 1):
-        for link in LINK.finditer(line):
-            if (fault := fault_of_link(page, link)) is not None:
-                yield number, fault
-        for fault in missing_paths(LINK.sub(lambda link: link["text"], line)):
+    for link in LINK.finditer(text):
+        if (fault := fault_of_link(page, link)) is not None:
+            yield text.count("\n", 0, link.start()) + 1, fault
+    for number, line in enumerate(LINK.sub(lambda link: link["text"], text).splitlines(), 1):
+        for fault in missing_paths(line):
             yield number, fault
 
 

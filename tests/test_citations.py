@@ -15,6 +15,7 @@ from tests.citations import (
     definitions,
     faults_in_page,
     missing_paths,
+    missing_sections,
     stale_citations,
     with_true_lines,
 )
@@ -64,6 +65,22 @@ def test_a_stale_citation_is_seen(line: str, fault: str) -> None:
 @pytest.mark.parametrize("line", ["passes/fuse/fuse.py", "emit/reduce/choose.py", "ir/ops, README.md", "0.5/1.py2"])
 def test_a_true_citation_is_let_pass(line: str) -> None:
     assert missing_paths(line) == []
+
+
+def test_a_link_over_two_lines_is_seen() -> None:
+    """And the line where it begins."""
+    ((number, fault),) = faults_in_page(ROOT / "docs" / "page.md", "\nsee [a page\nthat is gone](gone.md)")
+    assert number == 2 and "gone.md is not there" in fault
+
+
+@pytest.mark.parametrize(
+    ("title", "faults"),
+    [("The benchmark `comparison`", 0), ("The benchmark", 0), ("No such title", 1)],
+)
+def test_sections_are_cited_by_their_titles(title: str, faults: int) -> None:
+    """Also where a comment's line breaks within the title."""
+    page, broken = "docs/performance/lavapipe.md", title.replace(" ", "\n# ", 1)
+    assert len(list(missing_sections(f'# See {page}, "{broken}".'))) == faults
 
 
 def test_links_are_led_to_the_line() -> None:
