@@ -13,6 +13,7 @@ from lavax.ir.graph import Graph, Node, further_inputs, graph_of, input_node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.passes.batch.batch_rule import Axis, BatchRule, Operand, in_front, to_front
+from lavax.passes.batch.gated_branches import gated, spread, watched
 from lavax.passes.build.builder import build, clamp, equal, logical_and, splat, where
 from lavax.passes.build.control_flow import control_flow, item, parts_of
 from lavax.passes.build.ended_lanes import asked_by_lane
@@ -48,23 +49,17 @@ def _differing(graph: Graph, flags: Sequence[bool], axis: Axis) -> list[bool]:
 
 def _switch(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
     index, *arguments = operands
-    flags = [argument.batched or (index.batched and _is_own(argument.node.type)) for argument in arguments]
+    flags = [argument.batched for argument in arguments]
+    nodes = [argument.node for argument in arguments]
+    if index.batched:
+        return Operand(as_call(_choice(node, index.node, flags, axis), (index.node, *nodes)), True)
     every = [True] * len(parts_of(node))
-    branches = [_batched(branch, flags, every, axis) for branch in node.attrs["branches"]]
+    branches = tuple(_batched(branch, flags, every, axis) for branch in node.attrs["branches"])
     types = [output.type for output in branches[0].outputs]
-    nodes = [in_front(o, axis) if flag else o.node for o, flag in zip(arguments, flags, strict=True)]
-    if not index.batched:
-        return Operand(control_flow("switch", (index.node, *nodes), types, branches=tuple(branches)), True)
-    return Operand(as_call(_choice(branches, index.node, flags), (index.node, *nodes)), True)
+    return Operand(control_flow("switch", (index.node, *nodes), types, branches=branches), True)
 
 
-def _is_own(type: TensorType) -> bool:
-    """Whether each element gets its own of what is the same for all, so that an element whose branch is not taken adds
-    nothing to its gradient. Arrays stay shared: copies of weights would take the batch times their memory."""
-    return type.rank == 0 and type.dtype.is_inexact
-
-
-def _choice(branches: Sequence[Graph], index: Node, flags: Sequence[bool]) -> Graph:
+def _choice(node: Node, index: Node, flags: Sequence[bool], axis: Axis) -> Graph:
     """Computes all branches and selects, per element, the results of its own.
 
     Gradients pass only through the operands of the branch that is taken: in another the derivative may be infinite, and
@@ -72,31 +67,34 @@ def _choice(branches: Sequence[Graph], index: Node, flags: Sequence[bool]) -> Gr
     """
     from lavax.passes.build.inline import inline
 
+    branches = [gated(branch, flags) for branch in node.attrs["branches"]]
+    every = [True] * len(parts_of(node))
+    each = [_batched(branch.graph, [*flags, True], every, axis) for branch in branches]
     number = input_node("index", index.type)
-    inputs = [input_node(f"x{position}", node.type) for position, node in enumerate(branches[0].inputs)]
+    inputs = [input_node(f"x{position}", x.type) for position, x in enumerate(each[0].inputs[:-1])]
     within = clamp(number, 0, len(branches) - 1)
     taken = [equal(within, splat(case, number.type)) for case in range(len(branches))]
-    results = [
-        inline(branch, [_watched(x, case) if flag else x for x, flag in zip(inputs, flags, strict=True)])
-        for branch, case in zip(branches, taken, strict=True)
-    ]
+    results = []
+    for branch, graph, case in zip(branches, each, taken, strict=True):
+        given = zip(inputs, flags, branch.steep, strict=True)
+        operands = [watched(x, case) if own else _watched_by_any(x, case) if steep else x for x, own, steep in given]
+        results.append(inline(graph, [*operands, case]))
     chosen = results[-1]
     for case, found in reversed(list(zip(taken, results[:-1], strict=False))):
         chosen = [_select(case, one, other) for one, other in zip(found, chosen, strict=True)]
     return graph_of((number, *inputs), chosen)
 
 
-def _watched(x: Node, taken: Node) -> Node:
-    """`x`, whose gradient reaches it where its branch is taken."""
-    return _select(taken, x, build("stop_gradient", x)) if x.dtype.is_inexact else x
+def _watched_by_any(x: Node, taken: Node) -> Node:
+    """`x`, which is the same for all elements: its gradient reaches it if any element takes the branch."""
+    if not x.dtype.is_inexact or taken.type.size == 0:
+        return x
+    return watched(x, build("max", taken, axes=(0,)))
 
 
 def _select(condition: Node, chosen: Node, other: Node) -> Node:
     """Selects per batch element; the condition has only the batch axis."""
-    spread = condition
-    if chosen.type.rank > 1:
-        spread = build("broadcast", condition, type=chosen.type.with_dtype(condition.dtype), axes=(0,))
-    return where(spread, chosen, other)
+    return where(spread(condition, chosen), chosen, other)
 
 
 def _while(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
