@@ -7,7 +7,7 @@ import lavax.numpy as lnp
 from lavax.ir.monoids import BY_JOIN
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.indexing.advanced_indexing import as_positions
+from lavax.numpy.indexing.advanced_indexing import clamped_positions
 from lavax.numpy.indexing.index_modes import check_mode, leaves_out
 from lavax.numpy.indexing.indexed_update import At
 from lavax.tracer import constant
@@ -31,7 +31,7 @@ def _segments(name: str, method: str, data: ArrayLike, ids: ArrayLike, count: in
         count = int(lnp.max(numbers)) + 1 if numbers.size else 0
     if count < 0:
         raise shape_error(f"ops.{name}: num_segments must not be negative, got {count}")
-    numbers = as_positions(numbers)  # narrow integers would not hold the number of segments
+    numbers = clamped_positions(numbers)  # narrow integers would not hold the number of segments
     held = rows.type.dtype
     empty = BY_JOIN[_JOINS[method]].identity(held.part if method in ("max", "min") else held)
     start = constant(empty, rows.type.with_shape((count, *rows.shape[numbers.ndim :])))

@@ -21,7 +21,7 @@ from lavax.numpy.arrays.rearranging import flip
 from lavax.numpy.elementwise.arithmetic import add, divide, subtract
 from lavax.numpy.elementwise.comparison import equal, less_equal, where
 from lavax.numpy.elementwise.extrema import maximum
-from lavax.numpy.indexing.advanced_indexing import as_positions
+from lavax.numpy.indexing.advanced_indexing import clamped_positions
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.numpy.reductions.reductions import sum as sum_over
@@ -46,7 +46,7 @@ def bincount(
         raise shape_error(f"bincount: {value.type} must have one axis")
     if value.type.dtype.is_inexact:
         raise dtype_error(f"bincount counts integers, got {value.type}")
-    places = maximum(as_positions(value), 0)
+    places = maximum(clamped_positions(value), 0)
     if length is None:
         most = add(max_over(places), 1) if value.size else constant(0, TensorType((), int32))
         found = length_of("bincount", most, None, "give the length= of the result")

@@ -19,6 +19,7 @@ from lavax.numpy.elementwise.arithmetic import add, multiply
 from lavax.numpy.elementwise.comparison import greater_equal, less, logical_or, where
 from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import floor_divide, remainder
+from lavax.numpy.indexing.advanced_indexing import as_wide_positions, clamped_positions
 from lavax.numpy.reductions.reductions import any as any_of
 from lavax.tracer.values.value import Value
 
@@ -36,10 +37,11 @@ def _strides(name: str, shape: tuple[int, ...], order: Order) -> list[int]:
 
 
 def _positions(name: str, x: ArrayLike) -> Value:
+    """Integers of at least 32 bits."""
     value = as_value(x)
     if not value.type.dtype.is_integer:
         raise dtype_error(f"{name}: positions must be integers, got {value.type}")
-    return cast(value, int32)
+    return as_wide_positions(value)
 
 
 def ravel_multi_index(
@@ -71,7 +73,7 @@ def ravel_multi_index(
             places = remainder(places, extent)
         else:
             places = clip(places, 0, extent - 1)
-        total = add(total, multiply(places, stride))
+        total = add(total, multiply(cast(places, int32), stride))
     return cast(total, default_integer() if dtype is None else canonical_dtype(dtype))
 
 
@@ -93,7 +95,7 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int], order: Order =
         known = np.asarray(indices)
         if known.size and known.dtype.kind in "iu" and not (-count <= known.min() and known.max() < count):
             raise index_error(f"unravel_index: a position is outside the {count} elements of {extents}")
-    places = _positions("unravel_index", indices)
+    places = clamped_positions(_positions("unravel_index", indices))
     held = clip(where(less(places, 0), add(places, count), places), 0, max(count - 1, 0))
     return tuple(
         as_positions(remainder(floor_divide(held, max(stride, 1)), max(extent, 1)))

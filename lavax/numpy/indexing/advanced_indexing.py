@@ -43,11 +43,11 @@ def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> AxisP
         raise _mask_error(str(positions.type))
     if kind == "float":
         raise _kind_error(str(positions.type), axis, type)
-    positions = as_positions(positions)
+    positions = clamped_positions(positions)
     return AxisPositions(positions if kind == "uint" else where(less(positions, 0), add(positions, extent), positions))
 
 
-def as_positions(numbers: Value) -> Value:
+def clamped_positions(numbers: Value) -> Value:
     """Integers of any width as int32; larger ones are clamped to its range, which is outside every array."""
     dtype = numbers.type.dtype
     if dtype.highest > int32.highest:

@@ -12,7 +12,7 @@ from lavax.numpy._core.application import apply
 from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.operands import Scalar, scalar_as
 from lavax.numpy.elementwise.comparison import where
-from lavax.numpy.indexing.advanced_indexing import as_positions, is_index_array, known_integers
+from lavax.numpy.indexing.advanced_indexing import clamped_positions, is_index_array, known_integers
 from lavax.numpy.indexing.masks import axes_used, is_mask, is_truth, parts_of
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
@@ -82,7 +82,7 @@ def _not_negative(part: Any, axis: int, type: TensorType, mode: Mode, to_first: 
         return part
     outside = 0 if to_first else type.shape[axis]
     if isinstance(part, Value):
-        positions = as_positions(part)
+        positions = clamped_positions(part)
         return where(apply("less", positions, 0), outside, positions)
     numbers = np.asarray(part)
     if numbers.dtype.kind not in "iu" or not (numbers < 0).any():
@@ -137,7 +137,7 @@ def _marked(part: Any, extent: int, margin: int) -> Any:
     if isinstance(part, slice) or not margin:
         return part
     if isinstance(part, Value):
-        position = as_positions(part)
+        position = clamped_positions(part)
         counted = where(apply("less", position, 0), apply("add", position, extent), position)
         outside = apply("or", apply("less", counted, 0), apply("greater_equal", counted, extent))
         return where(outside, extent, counted)
@@ -153,6 +153,6 @@ def _clipped(part: Any, extent: int) -> Any:
     if not _has_positions(part) or not extent:
         return part
     if isinstance(part, Value):
-        return apply("minimum", apply("maximum", as_positions(part), -extent), extent - 1)
+        return apply("minimum", apply("maximum", clamped_positions(part), -extent), extent - 1)
     numbers = np.asarray(part)
     return np.clip(known_integers(numbers), -extent, extent - 1) if numbers.dtype.kind in "iu" else part

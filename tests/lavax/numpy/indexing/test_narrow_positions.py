@@ -85,3 +85,17 @@ def test_great_numbers_are_outside_and_not_negative() -> None:
     np.testing.assert_array_equal(found, LINE[great.astype(np.int64) % 300])
     with pytest.raises(IndexError, match="is outside axis 0"):
         lnp.asarray(LINE)[np.array([2**64 - 1], np.uint64)]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "uint32"])
+@pytest.mark.parametrize("wrap", [lx.compile, lambda f: f])
+def test_flat_positions_in_all_integers(dtype: str, wrap: Any) -> None:
+    """From 2^31 on uint32 is no negative int32, and narrow ones reach into wider extents."""
+    numbers = np.array([np.iinfo(dtype).max, 3, 100], dtype)
+    known = numbers.astype(np.int64)
+    for mode in ("wrap", "clip"):
+        found = wrap(lambda x, mode=mode: lnp.ravel_multi_index((x, x), (300, 400), mode=mode))(numbers)
+        np.testing.assert_array_equal(np.asarray(found), np.ravel_multi_index((known, known), (300, 400), mode=mode))
+    found = wrap(lambda x: lnp.unravel_index(x, (5, 60)))(lx.device_put(numbers))
+    for one, other in zip(found, np.unravel_index(np.minimum(known, 299), (5, 60)), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other)
