@@ -57,7 +57,7 @@ DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("across", "biased", "by_place", "complete", "empty", "lower", "masked", "nonpositive"), FLAG),
     "tied": FLAG,
     **dict.fromkeys(("relative", "reverse", "right", "rounded", "transposed", "unit_diagonal", "vectors"), FLAG),
-    **dict.fromkeys(("cosines", "folded", "highest", "lowest"), INTEGER),
+    **dict.fromkeys(("cosines", "folded", "highest", "lowest", "only"), INTEGER),
     **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "named", "sequences", "shift"), COUNT),
     **dict.fromkeys(("size", "word"), COUNT),
     **dict.fromkeys(("bits", "block", "chunk", "columns", "rest", "run", "sweeps", "tile"), POSITIVE),

@@ -165,7 +165,8 @@ def _of_real_line(node: Node) -> int:
     _, points, *_ = node.operands[0].shape
     if "rest" in node.attrs:  # of an inverse, whose operand has whole lines
         points = (points // 2 if node.op == "fourier_from_cosines" else points - 1) // node.attrs["rest"]
-    return node.type.size * (5 * _halvings(points) + 12 + 6 * (node.op in _OF_COSINES)) // 2
+    size = max(node.type.size, node.operands[0].type.size)  # of one part of a spectrum, both are computed
+    return size * (5 * _halvings(points) + 12 + 6 * (node.op in _OF_COSINES)) // 2
 
 
 def _of_fourier_step(node: Node) -> int:

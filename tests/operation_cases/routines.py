@@ -10,6 +10,7 @@ import numpy as np
 from lavax.ir import TensorType
 from lavax.ir.graph import make_node
 from lavax.ir.ops.cumulative import CUMULATIVE
+from lavax.ir.ops.lowered.fourier import ONLY_REAL, ONLY_SINES
 from lavax.ir.ops.lowered.odd_lines import KINDS_OF_COSINES
 from lavax.ir.types import float32, float64
 from tests.operation_cases.case import (
@@ -207,6 +208,12 @@ def _spectra() -> Iterator[Case]:
         values = sample(generator(f"spectrum{points}{behind}"), operand)
         result = TensorType((lines, points * behind + 1, 2), dtype)
         yield case_of("fourier_spectrum", f"{dtype}-{points}-{behind}", [values], {}, result)
+    for (lines, points, behind), dtype in product((*_REAL_LINES, (2, 64, 1), (2, 50, 1)), (float32, float64)):
+        half = points * behind
+        values = sample(generator(f"part{points}{behind}"), TensorType((lines, points, behind, 2), dtype))
+        for only, places in ((ONLY_REAL, half + 1), (ONLY_SINES, half - 1)):
+            result, label = TensorType((lines, places), dtype), f"{dtype}-{points}-{behind}-only-{only}"
+            yield case_of("fourier_spectrum", label, [values], dict(only=only), result)
 
 
 def _cosines() -> Iterator[Case]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Node
+from lavax.ir.ops.lowered.fourier import ONLY_REAL
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import broadcast, build, concatenate, flip, negate, reshape, slice_along
-from lavax.passes.complex_parts.parts import Real, interleaved, separated
+from lavax.passes.complex_parts.parts import Parts, Real, interleaved, separated
 from lavax.passes.complex_parts.real_lines import cosine_spectra, joined, taken_apart
 from lavax.passes.target.target import Target
 
@@ -67,10 +68,21 @@ def _spectrum(node: Node, target: Target) -> Node:
     steps = _mirrored_widths(lines, points, False, target)
     if not steps:
         found = _in_steps(whole, _widths(whole, target), False)
-        return reshape(interleaved(taken_apart(separated(reshape(found, (lines, points, 2))))), node.shape)
+        spectra = taken_apart(separated(reshape(found, (lines, points, 2))))
+        return reshape(_only(spectra, node.attrs["only"]), node.shape)
     *widths, last = steps
     ahead = reshape(_in_steps(whole, widths, False), (lines, last, points // last, 2))
-    return build("fourier_spectrum", ahead, type=node.type)
+    return build("fourier_spectrum", ahead, type=node.type, only=node.attrs["only"])
+
+
+def _only(spectra: Parts, only: int) -> Node:
+    """The part of spectra [b, h + 1] that `fourier_spectrum` gives, or both."""
+    if not only:
+        return interleaved(spectra)
+    if only == ONLY_REAL:
+        return spectra.real.node
+    imaginary = spectra.imaginary.node
+    return negate(slice_along(imaginary, 1, 1, imaginary.shape[1] - 1))
 
 
 def _cosines(node: Node, target: Target) -> Node:

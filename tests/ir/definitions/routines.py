@@ -130,9 +130,15 @@ def move_by_digit(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: 
 
 
 def fourier_spectrum(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
-    """The transform of the real line whose points, in the order of the steps before, are pairs of numbers."""
+    """The transform of the real line whose points, in the order of the steps before, are pairs of numbers; of one part
+    alone the real one, or the negated imaginary one without the ends."""
     x = arrays[0]
     _, points, behind, _ = x.shape
+    if attrs.get("only"):
+        line, at = place
+        is_real, both = attrs["only"] == 1, {"only": 0}
+        number = fourier_spectrum(arrays, both, type, (line, at, 0) if is_real else (line, at + 1, 1))
+        return number if is_real else -number
     line, k, side = place
     half = points * behind
 

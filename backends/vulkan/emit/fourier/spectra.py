@@ -2,11 +2,14 @@
 makes of it with tables, as cosine transforms do."""
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers
 from lavax.backends.vulkan.emit.fourier.numbers import write_number, write_real
 from lavax.backends.vulkan.glsl.routine import RoutineShader
+from lavax.ir.ops.lowered.fourier import ONLY_REAL, ONLY_SINES
 from lavax.ir.ops.lowered.odd_lines import ODD_TYPE_4
-from lavax.passes.kernels.index import Index, constant, linear, remainder, variable
+from lavax.passes.kernels.index import Index, clamp, constant, linear, remainder, variable
 
 
 def write_frequency(
@@ -14,12 +17,28 @@ def write_frequency(
 ) -> None:
     """Writes what the number of a frequency from 0 to `half` gives. Of the cosines, those of the ends of the spectrum
     give one number twice, and the last that is written counts."""
+    only = routine.node.attrs.get("only", 0)
+    if only == ONLY_REAL:
+        write_real(routine, linear([(line, half + 1), (frequency, 1)]), x.real)
+        return
+    if only == ONLY_SINES:
+        _write_sine(routine, linear([(line, half - 1)]), half, frequency, x)
+        return
     if routine.node.op != "fourier_cosines":
         write_number(routine, linear([(line, half + 1), (frequency, 1)]), x)
         return
     length = 2 * half
     places = frequency, remainder(linear([(frequency, -1)], length), length)
     _write_cosines(routine, single, linear([(line, length)]), frequency, x, _turned(routine, places, length))
+
+
+def _write_sine(routine: RoutineShader, start: Index, half: int, frequency: Index, x: Number) -> None:
+    """Writes the negated imaginary part, unless the frequency is an end of the spectrum."""
+    ends = (end for end in (0, half) if frequency.low <= end <= frequency.high)
+    inside = " && ".join(f"{routine.body.index(frequency)} != {end}" for end in ends)
+    place = linear([(start, 1), (clamp(frequency, 1, half - 1), 1)], -1)
+    with routine.body.block(f"if ({inside})") if inside else nullcontext():
+        write_real(routine, place, f"-{x.imaginary}")
 
 
 def write_odd_frequency(

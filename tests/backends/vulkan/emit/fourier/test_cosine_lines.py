@@ -77,6 +77,43 @@ def test_what_is_not() -> None:
     assert "fourier_cosines" not in _operations(lambda x: lsf.dct(x, type=3), 40, 96)
 
 
+def test_types_1_are_one_dispatch() -> None:
+    """Of the spectrum of the line that is continued, the last step writes one part alone."""
+    for transform, only, odd in ((lsf.dct, 1, 1), (lsf.dst, 2, -1)):
+        for length in (8 + odd, 48 + odd, 64, 100 + odd, 1024 + odd, 4096 + odd):
+            text = _kernels(lambda x, transform=transform: transform(x, 1), 40, length)
+            assert text.count("kernel ") == 1 and "kind=map" not in text and f"only={only}" in text, length
+    assert _operations(lambda x: lnp.fft.rfft(x).imag, 40, 64) == ["fourier_spectrum"]
+    assert "only" not in _kernels(lambda x: lnp.fft.rfft(x).imag, 40, 64)
+    assert "only" not in _kernels(lambda x: -lnp.fft.rfft(x).imag[..., 1:], 40, 64)
+    assert "only" not in _kernels(lambda x: -lnp.fft.rfft(x).imag[..., 2:-1], 40, 64)
+    assert "only=1" in _kernels(lambda x: lnp.fft.rfft(x).real + 1, 40, 64)
+
+
+def test_a_spectrum_with_another_reader_is_whole() -> None:
+    def both(x: lx.Array) -> tuple[Any, Any]:
+        spectrum = lnp.fft.rfft(x)
+        return spectrum.real, -spectrum.imag[..., 1:-1]
+
+    assert "only" not in _kernels(both, 40, 64)
+    x = RANDOM.normal(size=(3, 64))
+    found, expected = lx.compile(both)(x.astype(np.float32)), np.fft.rfft(x)
+    np.testing.assert_allclose(np.asarray(found[0]), expected.real, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(found[1]), -expected.imag[:, 1:-1], atol=1e-4)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", ["dct", "dst"])
+@pytest.mark.parametrize("length", [3, 4, 9, 33, 64, 99, 101, 513, 1023, 1025, 4095, 4097])
+def test_type_1(name: str, length: int, wide: bool) -> None:
+    x = RANDOM.normal(size=(5, length)).astype(np.float64 if wide else np.float32)
+    expected = getattr(scipy.fft, name)(x.astype(np.float64), 1)
+    with config.enable_x64(wide):
+        found = np.asarray(lx.compile(lambda x: getattr(lsf, name)(x, 1))(x))
+    limit = 2.0 ** (-53 if wide else -24) * max(np.log2(2 * length), 4)
+    assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
+
+
 def _kernels(function: Callable[..., Any], *shape: int) -> str:
     return lx.compile(function).lower(lx.ShapeDtype(shape, "float32")).as_text("kernels")
 
@@ -225,7 +262,10 @@ def test_values(name: str, kind: int, lines: int, length: int, wide: bool) -> No
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize(("length", "kind"), [(48, 2), (48, 3), (4096, 2), (45, 2), (45, 3), (45, 4), (145, 4)])
+@pytest.mark.parametrize(
+    ("length", "kind"),
+    [(48, 1), (49, 1), (48, 2), (48, 3), (4096, 2), (45, 2), (45, 3), (45, 4), (145, 4)],
+)
 @pytest.mark.parametrize("name", ["dct", "dst"])
 def test_gradients_and_batches_in_the_middle(name: str, length: int, kind: int) -> None:
     """Of 3·Σ v·F(2x)²: the transform is linear, and its matrix SciPy's."""

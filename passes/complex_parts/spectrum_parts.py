@@ -1,0 +1,59 @@
+"""Transforms of real lines of which one part of the spectrum is read alone, as cosine and sine transforms of type 1 do.
+
+Where the device has a last step for the spectra of pairs, it writes that part alone, and no kernel copies it.
+"""
+from __future__ import annotations
+
+from math import prod
+
+from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.ops.lowered.fourier import ONLY_REAL, ONLY_SINES
+from lavax.passes.build.builder import build, reshape
+from lavax.passes.complex_parts.cosine_lines import reader_counts
+from lavax.passes.complex_parts.fourier import has_steps, largest_prime
+from lavax.passes.target.target import Transforms
+
+
+def with_spectrum_parts(graph: Graph, transforms: Transforms) -> Graph:
+    """The graph with steps that write one part alone; itself if there are none."""
+    if not transforms.cosines or not any(node.op == "rfft" for node in graph.nodes):
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    readers, is_changed = reader_counts(graph), False
+    for node in graph.nodes:
+        part = _part_of(node, readers)
+        if part is not None and _has_step(part[0], transforms):
+            lines, only = part
+            pairs = (prod(lines.shape[:-1]), lines.shape[-1] // 2, 1, 2)
+            found[node] = build("fourier_spectrum", reshape(found[lines], pairs), type=node.type, only=only)
+            is_changed = True
+        else:
+            found[node] = with_operands(node, tuple([found[operand] for operand in node.operands]))
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs]) if is_changed else graph
+
+
+def _part_of(node: Node, readers: dict[Node, int]) -> tuple[Node, int] | None:
+    """The lines of whose spectra, which nothing else reads, a value is one part, and which."""
+    if node.op == "real":
+        return _lines_beneath(node, readers, ONLY_REAL)
+    if node.op != "negate" or node.operands[0].op != "slice":
+        return None
+    (cut,) = node.operands
+    (part,) = cut.operands
+    if part.op != "imag" or readers[cut] > 1 or readers[part] > 1:
+        return None
+    last, inner = part.type.rank - 1, [*(0,) * (part.type.rank - 1), 1]
+    limit = [*part.shape[:last], part.shape[last] - 1]
+    is_inner = [*cut.attrs["start"]] == inner and [*cut.attrs["limit"]] == limit and {*cut.attrs["stride"]} <= {1}
+    return _lines_beneath(part, readers, ONLY_SINES) if is_inner else None
+
+
+def _lines_beneath(part: Node, readers: dict[Node, int], only: int) -> tuple[Node, int] | None:
+    (spectrum,) = part.operands
+    return (spectrum.operands[0], only) if spectrum.op == "rfft" and readers[spectrum] == 1 else None
+
+
+def _has_step(lines: Node, transforms: Transforms) -> bool:
+    length = lines.shape[-1]
+    is_smooth = length % 2 == 0 and length > 2 and has_steps(length // 2, largest_prime(lines, transforms))
+    return is_smooth and len(transforms.mirrored_steps(length // 2, False)) > 0
