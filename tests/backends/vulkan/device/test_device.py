@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,9 @@ from lavax.backends.vulkan.device.device import Device, families_among, get_devi
 from lavax.backends.vulkan.device.instance import choose_device, list_devices
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, DeviceProfile
 from lavax.base.errors import DeviceError
+
+# By extensions that versions of Mesa newer than the oldest that is tested have, or not.
+OF_NEWER_MESA = ("reorders_floats", "matrices", "converts_matrices")
 
 
 def test_the_device_is_the_same_every_time() -> None:
@@ -75,7 +79,7 @@ def test_the_profile_for_cpu_drivers_is_what_lavapipe_reports() -> None:
     profile = get_device().profile
     if "llvmpipe" not in profile.name or profile.subgroup_size != CPU_DRIVER.subgroup_size:
         pytest.skip("not lavapipe with 256-bit vectors")
-    assert profile == DeviceProfile(**{**vars(CPU_DRIVER), "name": profile.name})
+    assert profile == replace(CPU_DRIVER, **{name: getattr(profile, name) for name in ("name", *OF_NEWER_MESA)})
 
 
 def failure(program: str, **environment: str) -> str:
