@@ -17,6 +17,7 @@ from lavax.backends.vulkan.emit.reduce.row_reads import (
     elements_of_step,
     is_only_read,
     is_read_once,
+    reads_in_common,
     unit_strides,
 )
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
@@ -94,7 +95,10 @@ class RowTiles:
     invocations: int = 64  # that must be left
 
 
-ROWS_TOGETHER = (8, 4, 2)  # of a row group in a workgroup's loop
+# In a workgroup's loop: the rows of a row group, or vectors of rows, and how many elements of a column a lane has at
+# least if several share it.
+ROWS_TOGETHER = (8, 4, 5, 3, 2)
+COLUMNS_IN_LOOP = 4
 SHARING_ON_CPU, FOUR_ROWS, STRIPS, SHORT_ROWS = SharingOnCpu(), FourRows(), RowStrips(), ManyShortRows()
 TILES = RowTiles()
 WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
@@ -115,16 +119,37 @@ def choose_on_cpu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> RowSc
 def choose_in_loop(kernel: Kernel, profile: DeviceProfile) -> RowSchedule:
     """The schedule of a kernel in a workgroup's loop: the workgroup is one subgroup, which starts once.
 
-    A vector that multiplies rows changes from turn to turn, so it is read by address; several rows share it.
+    A vector that multiplies rows changes from turn to turn, so it is read by address; several rows share it. Lanes that
+    read one element of it each take as long as lanes that all read the same, so columns are shared by lanes, too.
     """
     schedule = choose_on_cpu(kernel, profile, lifted=False)
+    is_one_walk = max(phases_of(kernel).values(), default=0) <= 1
+    if isinstance(schedule, InvocationRows):
+        return (is_one_walk and _in_common(kernel, profile, schedule)) or schedule
     if not isinstance(schedule, NeighbourRows) or schedule.members > profile.subgroup_size:
         return schedule
     alone = replace(schedule, local=schedule.members)
-    if phases_of(kernel).values() and max(phases_of(kernel).values()) > 1:
-        return alone
-    together = next((rows for rows in ROWS_TOGETHER if kernel.domain.rows % rows == 0), 1)
-    return replace(alone, together=together)
+    return replace(alone, together=_together(kernel.domain.rows)) if is_one_walk else alone
+
+
+def _in_common(kernel: Kernel, profile: DeviceProfile, schedule: InvocationRows) -> RowSchedule | None:
+    """Rows of lanes of their own that share what they read in common."""
+    rows, length, subgroup = kernel.domain.rows, kernel.domain.length, profile.subgroup_size
+    if not reads_in_common(kernel) or not is_only_read(kernel) or schedule.strips > 1 or schedule.turns > 1:
+        return None
+    along_row, along_rows = unit_strides(kernel)
+    if rows % VECTOR == 0 and along_rows >= along_row and length >= COLUMNS_IN_LOOP * subgroup:
+        together = _together(rows // VECTOR)
+        return NeighbourRows(
+            members=subgroup, row_width=VECTOR, local=subgroup, subgroup=subgroup, chunked=True, together=together
+        )
+    if schedule.row_width > 1 or not schedule.loop:
+        return None
+    return replace(schedule, together=_together(rows))
+
+
+def _together(rows: int) -> int:
+    return next((several for several in ROWS_TOGETHER if rows % several == 0), 1)
 
 
 def candidates_on_cpu(kernel: Kernel, profile: DeviceProfile) -> list[RowSchedule]:

@@ -16,11 +16,13 @@ from lavax.ir.graph import Node
 class InvocationRows(RowSchedule):
     """An invocation has a row, or a vector of rows, in each of its `strips`, which lie a workgroup apart.
 
-    It works on those at once. Or it has one in each of its `turns`, one after the other.
+    It works on those at once. Or it has one in each of its `turns`, one after the other. Or as many neighbours as are
+    `together`, at once: what they have in common is read and computed once.
     """
 
     strips: int = 1
     turns: int = 1
+    together: int = 1
 
 
 class InvocationGroup(RowGroup[InvocationRows]):
@@ -31,8 +33,15 @@ class InvocationGroup(RowGroup[InvocationRows]):
         if self.schedule.strips > 1:
             yield open_strips(self.body, rows, self.schedule.local, self.schedule.strips)
             return
-        with open_turns(self.body, rows, self.schedule.local, self.schedule.turns):
-            yield ["i"]
+        together, body = self.schedule.together, self.body
+        with open_turns(body, rows // together, self.schedule.local, self.schedule.turns):
+            if together == 1:
+                yield ["i"]
+                return
+            names = [f"row{number}" for number in range(together)]
+            body.lines(f"int {name} = i * {together} + {number};" for number, name in enumerate(names))
+            body.scopes[-1].variables |= set(names)
+            yield names
 
     def join(self, partial: Sequence[tuple[Node, str]]) -> None:
         """An invocation's result is the row's."""
@@ -46,4 +55,5 @@ class InvocationGroup(RowGroup[InvocationRows]):
         return self.schedule.turns
 
     def workgroups(self, rows: int) -> int:
-        return -(-rows // (self.schedule.local * self.schedule.strips * self.schedule.turns))
+        schedule = self.schedule
+        return -(-rows // (schedule.local * schedule.strips * schedule.turns * schedule.together))

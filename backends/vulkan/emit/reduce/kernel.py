@@ -71,7 +71,7 @@ class RowEmitter:
         self.group: RowGroup[Any] = ROW_GROUPS[type(schedule)](self.body, schedule, shared)
         self.accumulators = Accumulators(self.body, schedule, kernel.domain.length, shared)
         self.phases = phases_of(kernel)
-        together = schedule.together if isinstance(schedule, NeighbourRows) else 1
+        together = schedule.together if isinstance(schedule, (NeighbourRows, InvocationRows)) else 1
         self.common = shared_results(kernel, together) if together > 1 else frozenset[Node]()
 
     def emit(self) -> Launch:

@@ -57,6 +57,12 @@ def reads_much_in_common(kernel: Kernel) -> bool:
     return common >= own
 
 
+def reads_in_common(kernel: Kernel) -> bool:
+    """Whether all rows read the elements of some array, such as a vector that multiplies a matrix."""
+    places = (index.variables for positions in _accesses(kernel).values() for index in positions)
+    return any("k" in variables and "row" not in variables for variables in places)
+
+
 def is_one_for_vector(kernel: Kernel, read: tuple[Node, Coordinates]) -> bool:
     """Whether an array has one element of 32 bits for all four elements of a vector, as for integers in its bits."""
     node, at = read

@@ -51,6 +51,27 @@ def carried_matrix(a: Any, b: Any) -> Any:
     return lx.fori_loop(0, 5, lambda i, s: (s[0] * 0.9 + 0.001 * s[1][:, None], lnp.tanh(s[0] @ s[1])), (a, b))[1]
 
 
+def regression(a: Any, b: Any) -> Any:
+    """Rows of few elements that all read what is carried, and columns of many that all read what those gave."""
+    return lx.fori_loop(0, 9, lambda i, w: w - a.T @ (lnp.tanh(a @ w) - b) / b.size, lnp.ones(a.shape[1]))
+
+
+def places_of_columns(a: Any, b: Any) -> Any:
+    """Where columns are greatest, with sums of them, times what is carried."""
+
+    def turn(i: Any, x: Any) -> Any:
+        scaled = a * x[:, None]
+        return lnp.cos(x + lnp.argmax(scaled, axis=0) * 0.1) + lnp.min(scaled, axis=0)
+
+    return lx.fori_loop(0, 9, turn, b)
+
+
+def counted_columns(a: Any, b: Any) -> Any:
+    """In integers."""
+    whole = (a * 100).astype("int32")
+    return lx.fori_loop(0, 5, lambda i, x: lnp.sum(whole * (x % 7)[:, None], axis=0) % 1000, b.astype("int32"))
+
+
 SQUARES = {rows: (_matrix(rows, rows), _vector(rows)) for rows in (128, 100, 68, 66, 71)}
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "eight rows together": (iterated, SQUARES[128], True),
@@ -60,6 +81,12 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "rows of odd lengths": (iterated, SQUARES[71], False),
     "columns": (by_columns, SQUARES[128], True),
     "rows and columns": (two_matrices, SQUARES[100], True),
+    "short rows, and columns": (regression, (_matrix(500, 20), _vector(500)), True),
+    "the same, three and six together": (regression, (_matrix(99, 24), _vector(99)), True),
+    "the same, none together": (regression, (_matrix(101, 4), _vector(101)), True),
+    "the same, of an odd length": (regression, (_matrix(120, 11), _vector(120)), False),
+    "places of columns": (places_of_columns, SQUARES[68], True),
+    "columns of integers": (counted_columns, SQUARES[100], True),
     "a loop that may stop": (until_small, SQUARES[128], True),
     "beside rows that move": (scanned, (_matrix(64, 64), _matrix(17, 64)), True),
     "nothing but what is written": (carried_matrix, SQUARES[68], False),
@@ -85,6 +112,18 @@ def test_a_loop_reads_what_it_does_not_write_by_texels(name: str) -> None:
     function, arguments, by_vectors = LOOPS[name]
     assert (TEXELS in _loop_of(function, arguments)) == by_vectors
     agree(function, *arguments)
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_rows_and_columns_read_once_what_they_have_in_common() -> None:
+    """A lane has four rows, for which it reads the weights once; lanes share columns, and read an error each."""
+    text = _loop_of(*LOOPS["short rows, and columns"][:2])
+    rows, columns = (part.partition("\n}\n")[0] for part in text.split("void kernel")[1:3])
+    assert "int row3 = i * 4 + 3;" in rows and "k < 5;" in rows
+    assert (rows.count("read_four("), rows.count("texelFetch(vectors")) == (1, 4)
+    assert "int row4 = row + 4;" in columns and "for (int k = lane_of_row; k < 500; k += 8)" in columns
+    walk = columns.partition("for (int k")[2].partition("}")[0]
+    assert (walk.count(".data["), walk.count("texelFetch(vectors")) == (1, 5)
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
