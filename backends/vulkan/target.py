@@ -36,7 +36,7 @@ from lavax.backends.vulkan.emit.lines_in_turn import lines_at_a_time
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
 from lavax.backends.vulkan.emit.loop.work import has_large_kernel
-from lavax.backends.vulkan.emit.loop.workgroup import WORKGROUP_LOOPS
+from lavax.backends.vulkan.emit.loop.workgroup import WORKGROUP_LOOPS, most_work
 from lavax.backends.vulkan.emit.reduce.choose import long_column, longest_row, turned_values
 from lavax.backends.vulkan.emit.same_shader import same_shader_key
 from lavax.backends.vulkan.emit.scan.choose import chunk_of
@@ -179,7 +179,9 @@ def _loops(profile: DeviceProfile) -> Loops:
     return Loops(
         turns=RECORDED_TURNS,
         carried_bytes=0 if on_gpu else WORKGROUP_LOOPS.work // 2,
-        has_large_kernel=lambda body, scheduled: has_large_kernel(body, scheduled, WORKGROUP_LOOPS.work),
+        has_large_kernel=lambda body, scheduled: has_large_kernel(
+            body, scheduled, WORKGROUP_LOOPS.work, most_work
+        ),
         write_copies=on_gpu,
         slices=lambda scan: slices_of(scan, profile),
         are_gates=lambda dot: are_gates(dot, profile),

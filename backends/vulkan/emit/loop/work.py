@@ -7,17 +7,22 @@ from dataclasses import replace
 
 from lavax.ir.graph import Graph
 from lavax.passes.kernels.commands import steps_of
-from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.reports.counting import cost_of_step, operations_of_node
 
 
-def has_large_kernel(body: Graph, scheduled: Callable[[], KernelProgram], work: int) -> bool:
-    """Whether a kernel of the body has more operations and bytes; bodies of little work are not scheduled for this."""
+def has_large_kernel(
+    body: Graph, scheduled: Callable[[], KernelProgram], work: int, most: Callable[[Kernel], int]
+) -> bool:
+    """Whether a kernel of the body has more operations and bytes than such a kernel may have.
+
+    Bodies of less than `work`, which any kernel may have, are not scheduled for this.
+    """
     if _most_work(body) <= work:
         return False
     steps = steps_of(scheduled().steps)
-    return any(_work_of(step, number) > work for step in steps for number in range(len(step.kernels)))
+    return any(_work_of(step, number) > most(kernel) for step in steps for number, kernel in enumerate(step.kernels))
 
 
 def _most_work(body: Graph) -> int:

@@ -51,13 +51,19 @@ class WorkgroupLoops:
     """The loops that one workgroup runs. Checked by `python -m benchmarks loops`."""
 
     work: int = 1 << 17  # operations and bytes of a kernel, at most: longer ones are worth all processors
-    work_in_while: int = 1 << 19  # the same where the host would have to ask between dispatches
+    work_of_rows: int = 1 << 18  # the same of rows, which read more than they write
+    work_in_while: int = 1 << 19  # of any kernel where the host would have to ask between dispatches
     turns: int = 2  # of a dispatch, at least
     kernels: int = 24  # of all bodies, without copies: drivers compile longer shaders for seconds
     copies: int = 48
 
 
 WORKGROUP_LOOPS = WorkgroupLoops()
+
+
+def most_work(kernel: Kernel) -> int:
+    """The operations and bytes of such a kernel that one workgroup does, at most."""
+    return WORKGROUP_LOOPS.work_of_rows if kernel.kind == "row" else WORKGROUP_LOOPS.work
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Sources:
     launch: Callable[[KernelStep, int], tuple[Launch, tuple[int, ...]]]
     work: Callable[[KernelStep, int], Work]
     place: Callable[[str], Place]
-    most: int = WORKGROUP_LOOPS.work  # work of a kernel
+    most: Callable[[Kernel], int] = most_work  # work of a kernel
 
 
 _WAIT = ("memoryBarrierBuffer();", "barrier();")
@@ -84,7 +90,7 @@ def turns_of(command: Repeat | Until, sources: Sources) -> Turns | While | None:
     if isinstance(command, Until) and _ends_by_lane(command):
         return None  # many workgroups run its lanes
     if _asks_the_host(command):
-        sources = replace(sources, most=WORKGROUP_LOOPS.work_in_while)
+        sources = replace(sources, most=lambda kernel: WORKGROUP_LOOPS.work_in_while)
     (found,) = _members(command, None, sources) or (None,)
     return found if isinstance(found, (Turns, While)) and _fits(found) else None
 
@@ -148,7 +154,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
     found: list[Turn] = []
     for number, kernel in enumerate(step.kernels):
         work = sources.work(step, number)
-        if kernel.kind not in ITERATIONS or work.operations + work.nbytes > sources.most * _inside(kernel):
+        if kernel.kind not in ITERATIONS or work.operations + work.nbytes > sources.most(kernel) * _inside(kernel):
             return None
         launch, positions = sources.launch(step, number)
         member = Member(

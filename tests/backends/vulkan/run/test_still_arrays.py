@@ -72,9 +72,10 @@ def counted_columns(a: Any, b: Any) -> Any:
     return lx.fori_loop(0, 5, lambda i, x: lnp.sum(whole * (x % 7)[:, None], axis=0) % 1000, b.astype("int32"))
 
 
-SQUARES = {rows: (_matrix(rows, rows), _vector(rows)) for rows in (128, 100, 68, 66, 71)}
+SQUARES = {rows: (_matrix(rows, rows), _vector(rows)) for rows in (200, 128, 100, 68, 66, 71)}
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "eight rows together": (iterated, SQUARES[128], True),
+    "rows of more work than other kernels may have": (iterated, SQUARES[200], True),
     "four rows together": (iterated, SQUARES[100], True),
     "four rows of few": (iterated, SQUARES[68], True),
     "two rows together, of elements": (iterated, SQUARES[66], False),
