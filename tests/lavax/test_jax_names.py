@@ -1,6 +1,7 @@
 """Names of JAX's front door: what they do here."""
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -54,6 +55,8 @@ def test_arrays_and_devices() -> None:
     tree = {"a": lnp.ones(2), "b": "text"}
     back = lx.device_get(lx.block_until_ready(tree))
     assert type(back["a"]) is np.ndarray and back["b"] == "text"
+    assert float(lx.grad(lambda x: lx.device_get({"x": x})["x"] ** 2)(3.0)) == 6
+    assert lx.compile(lambda x: weakref.ref(x)() * 2)(2.0) == 4
     device = lx.default_device()
     assert lx.device_put(np.ones(2), device).shape == (2,)
     assert lx.device_count() == len(lx.local_devices()) == len(lx.devices())

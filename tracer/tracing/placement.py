@@ -12,7 +12,6 @@ from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import array_of, lift
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import active
-from lavax.tracer.values.value import Value
 
 # By the names that JAX gives to kinds of devices, "cpu" or "gpu".
 _BACKENDS = {"cpu": "cpu", **dict.fromkeys(("gpu", "cuda", "rocm"), "gpu")}
@@ -105,8 +104,8 @@ def device_put(
 
 
 def device_get(x: Any) -> Any:
-    """The same tree with its arrays as NumPy arrays; waits for them. What is no array stays."""
-    return map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Value) else leaf, x)
+    """The same tree with its arrays as NumPy arrays; waits for them. Others stay, and so do traced values."""
+    return map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
 
 
 def block_until_ready(x: Any) -> Any:

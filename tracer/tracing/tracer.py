@@ -23,7 +23,7 @@ from lavax.tracer.values.value import AS_NUMPY, Value
 class Tracer(Value):
     """A node of the graph that `trace` builds, as a value."""
 
-    __slots__ = ("node", "trace")
+    __slots__ = ("__weakref__", "node", "trace")
 
     def __init__(self, trace: Trace, node: Node, weak: bool = False) -> None:
         self.abstract = abstract(node.type, weak)

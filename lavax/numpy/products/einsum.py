@@ -55,12 +55,13 @@ def einsum(
     """The sum of products that `subscripts` describes: `einsum("ij,jk->ik", x, y)` is the matrix product.
 
     Labels are letters or digits. A label that is not in the result is summed over; one that occurs twice in a term
-    takes the diagonal; `...` means further axes, which broadcast. Without `->` the result has the labels that occur
-    once, in alphabetical order. Labels may also be numbers below 52, in a list after each operand and one for the
-    result, which may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`. Several operands are combined two at a time,
-    in the order of fewest multiplications (of eight and more, the pair first that adds the fewest elements); with
-    `optimize` False from left to right, or by a path from `einsum_path`. `precision` and `preferred_element_type` are
-    as in `matmul`. Raises ShapeError if the labels do not fit the operands, ValueError for a path that does not.
+    takes the diagonal; `...` means further axes, which broadcast, and are summed over if the result lacks it. Without
+    `->` the result has the labels that occur once, in alphabetical order. Labels may also be numbers below 52, in a
+    list after each operand and one for the result, which may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
+    Several operands are combined two at a time, in the order of fewest multiplications (of eight and more, the pair
+    first that adds the fewest elements); with `optimize` False from left to right, or by a path from `einsum_path`.
+    `precision` and `preferred_element_type` are as in `matmul`. Raises ShapeError if the labels do not fit the
+    operands, ValueError for a path that does not.
     """
     text, values = _in_letters(subscripts, operands)
     if preferred_element_type is not None and values:
@@ -149,7 +150,8 @@ def _parse(subscripts: str, values: Sequence[Value]) -> tuple[list[Labels], Labe
     inputs = [_labels(subscripts, term, value.ndim) for term, value in zip(terms, values, strict=True)]
     broadcast = sorted({label for labels in inputs for label in labels if isinstance(label, int)})
     if arrow:
-        return inputs, _labels(subscripts, right, len(right.replace("...", "")) + len(broadcast))
+        further = len(broadcast) if "..." in right else 0
+        return inputs, _labels(subscripts, right, len(right.replace("...", "")) + further)
     letters = left.replace(",", "").replace(".", "")
     return inputs, (*broadcast, *sorted(letter for letter in set(letters) if letters.count(letter) == 1))
 

@@ -9,6 +9,7 @@ import pytest
 
 import lavax.numpy as lnp
 from lavax.base.errors import ShapeError
+from tests.closeness import close
 from tests.lavax.numpy.arrays import BOOL, DTYPES, F32, I32, U32, check, sample, traced
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
@@ -95,6 +96,25 @@ def test_einsum(subscripts: str, shapes: tuple[tuple[int, ...], ...], dtype: np.
         lambda *x: lnp.einsum(subscripts, *x), lambda *x: np.asarray(np.einsum(subscripts, *x), dtype), *arrays,
         atol=loosely(dtype),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "letters", "shapes"),
+    [
+        ("j...,...->j", "jxy,xy->j", [(3, 2, 4), (2, 4)]),
+        ("...i,i...->", "xi,ix->", [(2, 3), (3, 2)]),
+        ("i...,j...->ij", "ix,jx->ij", [(3, 4), (2, 4)]),
+        ("...ij,...,...jk->ik", "xij,x,xjk->ik", [(4, 3, 2), (4,), (4, 2, 3)]),
+        ("...->", "xy->", [(3, 4)]),
+    ],
+)
+def test_einsum_sums_over_further_axes_that_the_result_lacks(
+    subscripts: str, letters: str, shapes: list[tuple[int, ...]]
+) -> None:
+    """As in JAX; NumPy refuses it."""
+    arrays = [sample(shape, seed=seed) for seed, shape in enumerate(shapes)]
+    close(lnp.einsum(subscripts, *arrays), np.einsum(letters, *arrays), 1e-5)
+    close(lnp.einsum("...i,...i->i", np.ones((1, 3), "f"), np.ones((4, 3), "f")), [4, 4, 4])
 
 
 def test_einsum_of_lists_of_labels() -> None:
