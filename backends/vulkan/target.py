@@ -82,7 +82,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         scatters=_scatters(profile),
         transforms=Transforms(
             steps=lambda points, across, part: steps_of(points, across, part, profile),
-            mirrored_steps=lambda points, inverse: mirrored_steps_of(points, inverse, profile),
+            mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, profile),
             few_steps=lambda points, numbers: few_steps_of(points, numbers, profile),
             across_steps=lambda points, behind, numbers, inverse: across_steps_of(
                 points, behind, numbers, inverse, profile

@@ -67,7 +67,9 @@ def _has_step(found: CosineLines, transforms: Transforms) -> bool:
     points = length if length % 2 else length // 2
     if not has_steps(points, largest_prime(found.lines, transforms)):
         return False
-    return len(transforms.odd_steps(length) if length % 2 else transforms.mirrored_steps(points, False)) > 0
+    if length % 2:
+        return len(transforms.odd_steps(length)) > 0
+    return len(transforms.mirrored_steps(points, False, found.lines.dtype)) > 0
 
 
 def reader_counts(graph: Graph) -> dict[Node, int]:

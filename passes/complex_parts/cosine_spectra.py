@@ -52,7 +52,7 @@ def _has_step(node: Node, transforms: Transforms) -> bool:
     length = node.shape[-1]
     half = length // 2
     is_smooth = length % 2 == 0 and has_steps(half, largest_prime(node, transforms))
-    return is_smooth and len(transforms.mirrored_steps(half, True)) > 0
+    return is_smooth and len(transforms.mirrored_steps(half, True, node.dtype)) > 0
 
 
 def _lines_of(inverse: Node) -> _Cut | None:

@@ -100,7 +100,7 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
         return _along(whole, last, True, largest).real.node
     if not has_steps(half, largest):
         return reshape(interleaved(_along(joined(s), last, True, largest)), node.shape)
-    joins = _whole if transforms.mirrored_steps(half, True) else interleaved
+    joins = _whole if transforms.mirrored_steps(half, True, node.dtype) else interleaved
     spectrum = reshape(joins(s), (prod(batch), half + 1, 2))
     return build("fourier_join", spectrum, type=node.type, rest=1)
 

@@ -56,4 +56,4 @@ def _lines_beneath(part: Node, readers: dict[Node, int], only: int) -> tuple[Nod
 def _has_step(lines: Node, transforms: Transforms) -> bool:
     length = lines.shape[-1]
     is_smooth = length % 2 == 0 and length > 2 and has_steps(length // 2, largest_prime(lines, transforms))
-    return is_smooth and len(transforms.mirrored_steps(length // 2, False)) > 0
+    return is_smooth and len(transforms.mirrored_steps(length // 2, False, lines.dtype)) > 0

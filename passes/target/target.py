@@ -166,7 +166,7 @@ def _whole(points: int, across: bool, part: DType) -> Sequence[int]:
     return (points,)
 
 
-def _no_steps(points: int, inverse: bool) -> Sequence[int]:
+def _no_steps(points: int, inverse: bool, part: DType) -> Sequence[int]:
     return ()
 
 
@@ -194,8 +194,8 @@ class Transforms:
     # belong to different lines, and the dtype of their parts.
     steps: Callable[[int, bool, DType], Sequence[int]] = _whole
     # Of a transform of so many points that are pairs of real ones, or of its inverse, with the points of the last step
-    # at the end; none if no step holds the numbers that are joined, which are mirrored.
-    mirrored_steps: Callable[[int, bool], Sequence[int]] = _no_steps
+    # at the end, by the dtype of its parts; none if no step holds the numbers that are joined, which are mirrored.
+    mirrored_steps: Callable[[int, bool, DType], Sequence[int]] = _no_steps
     # Of a transform of an odd number of real points, the step on real numbers first, which is the last one of the
     # inverse; none if it is a transform of complex numbers.
     odd_steps: Callable[[int], Sequence[int]] = _no_odd_steps

@@ -55,8 +55,10 @@ def _in_steps(
     return x
 
 
-def _mirrored_widths(lines: int, points: int, inverse: bool, target: Target) -> Sequence[int]:
-    return target.transforms.few_steps(points, lines * points) or target.transforms.mirrored_steps(points, inverse)
+def _mirrored_widths(x: Node, points: int, inverse: bool, target: Target) -> Sequence[int]:
+    """The steps of each of the lines along the first axis, whose pairs are so many points."""
+    few = target.transforms.few_steps(points, x.shape[0] * points)
+    return few or target.transforms.mirrored_steps(points, inverse, x.dtype)
 
 
 def _spectrum(node: Node, target: Target) -> Node:
@@ -65,7 +67,7 @@ def _spectrum(node: Node, target: Target) -> Node:
     if behind > 1:
         return node
     whole = reshape(x, (lines, points, 1, 1, 2))
-    steps = _mirrored_widths(lines, points, False, target)
+    steps = _mirrored_widths(x, points, False, target)
     if not steps:
         found = _in_steps(whole, _widths(whole, target), False)
         spectra = taken_apart(separated(reshape(found, (lines, points, 2))))
@@ -90,7 +92,7 @@ def _cosines(node: Node, target: Target) -> Node:
     lines, points, behind, _ = x.shape
     if behind > 1:
         return node
-    steps, fold = _mirrored_widths(lines, points, False, target), node.attrs["folded"]
+    steps, fold = _mirrored_widths(x, points, False, target), node.attrs["folded"]
     is_one = len(steps) == 1  # which may always read so
     if fold and not (is_one or (steps and target.transforms.folds(steps[0], points // steps[0], 1))):
         x, fold = reshape(_folded(reshape(x, (lines, 2 * points)), fold), x.shape), 0
@@ -120,7 +122,7 @@ def _join(node: Node, target: Target) -> Node:
     lines, points = x.shape[0], x.shape[1] // 2 if node.op == "fourier_from_cosines" else x.shape[1] - 1
     if node.attrs["rest"] > 1:
         return node
-    steps, fold = _mirrored_widths(lines, points, True, target), node.attrs["folded"]
+    steps, fold = _mirrored_widths(x, points, True, target), node.attrs["folded"]
     if fold and not _writes_folded(steps, points, target):
         plain = build(node.op, x, type=x.type.with_shape((lines, 2 * points)), rest=1)
         return reshape(_unfolded(_join(plain, target), fold), node.shape)

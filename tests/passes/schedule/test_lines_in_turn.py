@@ -100,5 +100,5 @@ def test_real_lines_have_narrow_steps_at_both_ends_or_a_wide_last_one() -> None:
         (False, {8192: [16, 32, 16], 25000: [10, 100, 25], 1 << 16: [16] * 4, 2048: [64, 32]}),
         (True, {8192: [16, 128, 4], 25000: [25, 100, 10], 1 << 16: [128, 128, 4], 2048: [64, 32]}),
     ):
-        found = {points: list(mirrored_steps_of(points, inverse, CPU_DRIVER)) for points in expected}
+        found = {points: list(mirrored_steps_of(points, inverse, float32, CPU_DRIVER)) for points in expected}
         assert found == expected

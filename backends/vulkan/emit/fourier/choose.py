@@ -66,6 +66,7 @@ class ThreeSteps:
     # Of those, at least if two steps would have a last one of more points, and at most.
     shortest_mirrored: int = 1 << 11
     longest_mirrored: int = (1 << 16) - 1
+    longest_mirrored_double: int = 1 << 14  # the same of float64, if three steps of fewer points take a longer one
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,7 @@ def reads_pairs(points: int, rest: int, behind: int, profile: DeviceProfile) -> 
     return rest * behind % 2 == 0 and has_two
 
 
-def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Sequence[int]:
+def mirrored_steps_of(points: int, inverse: bool, part: DType, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step, in whose last one an invocation of a CPU driver holds two lines, or the only one is by
     lanes; none on a GPU."""
     if profile.kind != "cpu":
@@ -261,7 +262,10 @@ def mirrored_steps_of(points: int, inverse: bool, profile: DeviceProfile) -> Seq
     if inverse:
         found = _three_steps(points, profile, mirrored=True)
         return (*found[1:], *found[:1]) or steps or _steps(prime_factors(points), REGISTER_LIMITS.together)
-    return _three_mirrored_steps(points, profile) or steps or _steps(prime_factors(points), REGISTER_LIMITS.together)
+    narrow = _steps(prime_factors(points), REGISTER_LIMITS.together)
+    if part.bits > 32 and points > THREE_STEPS.longest_mirrored_double and len(narrow) <= 3:
+        return narrow
+    return _three_mirrored_steps(points, profile) or steps or narrow
 
 
 def folds(points: int, rest: int, behind: int, profile: DeviceProfile) -> bool:

@@ -34,8 +34,8 @@ def test_steps_with_lanes() -> None:
         36: [36], 360: [360], 750: [30, 25], 1008: [36, 28],
     }  # fmt: skip
     assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in expected} == expected
-    assert list(mirrored_steps_of(1024, False, CPU_DRIVER)) == [1024]
-    assert list(mirrored_steps_of(1024, True, CPU_DRIVER)) == [32, 32]
+    assert list(mirrored_steps_of(1024, False, float32, CPU_DRIVER)) == [1024]
+    assert list(mirrored_steps_of(1024, True, float32, CPU_DRIVER)) == [32, 32]
 
 
 def test_lines_along_another_axis_have_steps_that_write_in_few_places() -> None:

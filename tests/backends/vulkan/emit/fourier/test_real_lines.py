@@ -9,6 +9,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS, lanes_of, mirrored_steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
+from lavax.ir.types import float32, float64
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.target.target import Target, Transforms
@@ -31,7 +32,7 @@ def _operations(function: str, shape: tuple[int, ...], dtype: str, transforms: T
 
 
 def test_steps_of_each_device() -> None:
-    cpu = Transforms(mirrored_steps=lambda points, inverse: mirrored_steps_of(points, inverse, CPU_DRIVER))
+    cpu = Transforms(mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, CPU_DRIVER))
     assert _operations("rfft", (4, 8192), "float32", cpu) == ["fourier_step", "fourier_spectrum"]
     assert _operations("rfft", (4, 2048), "float32", cpu) == ["fourier_spectrum"]
     assert _operations("irfft", (4, 1025), "complex64", cpu) == ["fourier_join", "fourier_step"]
@@ -49,15 +50,18 @@ def test_the_last_step_of_an_inverse_writes_the_result() -> None:
 
 def test_two_columns_have_few_points() -> None:
     for points in (1, 6, 31, 64, 500, 4096, 31**2, 3**8):
-        steps = mirrored_steps_of(points, True, CPU_DRIVER)
+        steps = mirrored_steps_of(points, True, float32, CPU_DRIVER)
         by_lanes = steps == (points,) and lanes_of(points, 1, 1, CPU_DRIVER) > 0
         assert np.prod(steps) == points and (by_lanes or steps[-1] <= REGISTER_LIMITS.mirrored)
-    assert mirrored_steps_of(64, False, GENERIC_GPU) == ()
+    assert mirrored_steps_of(64, False, float32, GENERIC_GPU) == ()
     forward = {2304: [72, 32], 2500: [10, 25, 10], 5000: [10, 25, 20], 1225: [35, 35], 6000: [10, 40, 15]}
-    assert {points: list(mirrored_steps_of(points, False, CPU_DRIVER)) for points in forward} == forward
-    assert list(mirrored_steps_of(5000, True, CPU_DRIVER)) == [100, 50]
+    assert {points: list(mirrored_steps_of(points, False, float32, CPU_DRIVER)) for points in forward} == forward
+    assert list(mirrored_steps_of(5000, True, float32, CPU_DRIVER)) == [100, 50]
     inverse = {64: [64], 500: [25, 20], 512: [512], 720: [36, 20], 1000: [50, 20], 2187: [81, 27]}
-    assert {points: list(mirrored_steps_of(points, True, CPU_DRIVER)) for points in inverse} == inverse
+    assert {points: list(mirrored_steps_of(points, True, float32, CPU_DRIVER)) for points in inverse} == inverse
+    # Long lines in double precision have three steps of at most 32 points, if these take them.
+    double = {8192: [16, 32, 16], 16000: [10, 100, 16], 25000: [10, 100, 25], 24576: [32, 32, 24], 32768: [32, 32, 32]}
+    assert {points: list(mirrored_steps_of(points, False, float64, CPU_DRIVER)) for points in double} == double
 
 
 # Whole in one step, of an even and an odd number of pairs; in two and three, with an even and an odd number of columns;
