@@ -48,8 +48,9 @@ class Kernel:
     loop. `packed` holds the element widths, in bits, that the device can access only as parts of 32-bit words.
     `paired` says that four 32-bit elements are best accessed as two of 64 bits. `by_descriptor` lists the inputs and
     outputs, numbered in this order, that are accessed through descriptors. `given` are constants that the shader gets
-    when it runs. A kernel with `in_parts` is run for some lines at a time, and of the arrays that this numbers in the
-    same way only those lines are in memory.
+    when it runs. `beside` is how many kernels, itself counted, share the device, as in loops that take their turns
+    together. A kernel with `in_parts` is run for some lines at a time, and of the arrays that this numbers in the same
+    way only those lines are in memory.
     """
 
     kind: Kind
@@ -61,6 +62,7 @@ class Kernel:
     paired: bool = False
     by_descriptor: tuple[int, ...] = ()
     given: frozenset[Node] = frozenset()
+    beside: int = 1
     in_parts: frozenset[int] | None = None
     _found: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)  # by `once_a_kernel`
 
@@ -100,7 +102,7 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
     moving = tuple((position[node], strides) for node, strides in kernel.moving.items())
     extents = kernel.domain.outer, kernel.domain.reduced
     memory = kernel.packed, kernel.paired, kernel.by_descriptor, kernel.in_parts
-    return kernel.kind, structural_key(kernel.graph), extents, placed, coordinates, moving, memory
+    return kernel.kind, structural_key(kernel.graph), extents, placed, coordinates, moving, memory, kernel.beside
 
 
 @dataclass(frozen=True, eq=False)

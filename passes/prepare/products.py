@@ -43,7 +43,7 @@ def prepare_product(node: Node, target: Target) -> Node:
     if target.products.writes_out(node):
         return written_out(node)
     sizes = sizes_of(node)
-    if target.products.vectors_stay or (sizes.m > 1 and sizes.n > 1):
+    if target.products.vectors_stay or target.products.are_gates(node) or (sizes.m > 1 and sizes.n > 1):
         return _in_parts_for(node, target)
     matrix = 1 if sizes.m == 1 else 0
     small = node.operands[matrix].type.size < VECTOR_PRODUCTS.large_matrix or sizes.k < VECTOR_PRODUCTS.long_sum

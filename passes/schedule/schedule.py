@@ -26,6 +26,7 @@ from lavax.passes.schedule.sizes import refuse_too_large, refuse_uncountable
 from lavax.passes.schedule.stacked_gates import with_gates_stacked
 from lavax.passes.schedule.touched import ARENA, Memory, Touched
 from lavax.passes.schedule.unread_carries import without_unread
+from lavax.passes.schedule.vectors_as_rows import with_vectors_as_rows
 from lavax.passes.schedule.wavefront import with_wavefronts
 from lavax.passes.target.target import ANY_DEVICE, Target
 
@@ -61,7 +62,8 @@ def schedule(
     prepared for `target` too. If values are recomputed, because memory would hold them over its peak, the
     graph is fused again.
     """
-    graph = with_factors_in_order(without_unread(graph), target.loops.slices)
+    graph = without_unread(with_vectors_as_rows(graph, target.loops))
+    graph = with_factors_in_order(graph, target.loops.slices)
     graph = with_wavefronts(with_gates_stacked(graph, target.loops), target.loops)
     known: dict[Hashable, Kernel] = {}
     pieces = _pieces(graph, target, pairs or {}, known)

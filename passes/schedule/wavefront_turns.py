@@ -17,7 +17,7 @@ from itertools import zip_longest
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node, topological
 from lavax.passes.kernels.commands import Command, Repeat, View, after_barrier
-from lavax.passes.kernels.kernel import KernelStep
+from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.schedule.embedding import (
     ControlFlow,
@@ -88,6 +88,7 @@ class _Wavefront:
                 self.buffers.setdefault(output, flow.results[number])
         self.ends = [f"{flow.prefix}{name}" for name in ("first", "last")]
         self.made, self.written = self._made_from_loops(), set[Node]()
+        self.of_turns: dict[Kernel, Kernel] = {}  # kernels of turns, each with how many there are side by side
         self.stages = [self._stage(number, scan) for number, scan in enumerate(self.scans)]
         self.whole = self.stages[0].turns.whole
 
@@ -188,7 +189,8 @@ class _Wavefront:
         for _, stage, block in self._active(number):
             is_last = block == self.whole
             turns = stage.turns.last_block(name) if is_last else stage.turns.block(name)
-            courses.append(_between_barriers(command for turn in turns for command in turn))
+            steps = _between_barriers(command for turn in turns for command in turn)
+            courses.append([[self._beside_others(step) for step in part] for part in steps])
             if stage.between and not is_last:
                 counters.append(stage.between.counter)
         found = [_together(parts) for parts in zip_longest(*courses, fillvalue=())]
@@ -197,6 +199,13 @@ class _Wavefront:
             step = KernelStep(f"{self.flow.prefix}{name}.rows", (kernel,) * len(counters), each, each, barrier=False)
             found[0].append(step)
         return [step for steps in found for step in steps]
+
+    def _beside_others(self, step: KernelStep) -> KernelStep:
+        """A turn's step, whose kernels share the device with those of other loops."""
+        for kernel in step.kernels:
+            if kernel not in self.of_turns:
+                self.of_turns[kernel] = replace(kernel, beside=len(self.stages))
+        return replace(step, kernels=tuple(self.of_turns[kernel] for kernel in step.kernels))
 
     def _end_of(self, number: int, name: str) -> list[Command]:
         """What the next blocks of turns wait for: counters, and what loops go through."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.graph import Graph, Node
+from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.types import float32
 from lavax.passes.build.contraction_geometry import Sizes, neighbours_of, sizes_of
 from lavax.passes.target.kernel_limits import MOST_GATES
@@ -20,13 +20,17 @@ class GateProducts:
     rows: int = 256  # of a product, at most
     summed: tuple[int, int] = (32, 4096)  # the shortest and the longest sum
     products: int = 1 << 25  # of one contraction: more are no longer a matter of waiting for memory
+    products_by_matrices: int = 1 << 26
+    results_by_matrices: int = 1 << 18  # of all gates: two tiles of 1,024 for each of 128 processors
     threads: int = 256  # of a workgroup, at most
     sums: int = 8  # vectors of sums that an invocation adds up
     tile_rows: int = 32
     tile_columns: tuple[int, ...] = (16, 8, 4)  # of each product
-    rows_of_sum: int = 16  # of a tile of products of which only the sum is read
-    columns_of_sum: tuple[int, ...] = (16, 8)
-    busy_invocations: int = 256  # of a processor: there are at least as many tiles as processors, if possible
+    # Rows and columns of products of which the sum is read, with the tiles that each processor has at least.
+    tiles_of_sum: tuple[tuple[int, int, int], ...] = ((32, 16, 2), (16, 16, 1), (16, 8, 1))
+    matrices_across: int = 2  # of a tile
+    busy_invocations: int = 256  # of a processor: there are about as many tiles as processors, if possible
+    idle_part: int = 8  # one of so many processors may have none
     subgroups: int = 8  # of a workgroup that multiplies matrices: each has a slice of the sums
     steps: int = 16  # of a subgroup, at most: they are written out
 
@@ -37,12 +41,14 @@ GATE_PRODUCTS = GateProducts()
 @dataclass(frozen=True)
 class GateTile:
     """A workgroup's rows, and its columns of each product. An invocation has `register_rows` of the rows, four columns
-    of each product, and every `slices`th vector of four terms of their sums."""
+    of each product, and every `slices`th vector of four terms of their sums. Of the slices, `lanes` are a subgroup that
+    adds up its sums by itself."""
 
     rows: int
     columns: int
     register_rows: int
     slices: int
+    lanes: int = 1
 
     @property
     def vectors_across(self) -> int:
@@ -58,10 +64,15 @@ class GateTile:
         return self.units * self.slices
 
     @property
+    def parts(self) -> int:
+        """The sums for one element that pass through shared memory."""
+        return self.slices // self.lanes
+
+    @property
     def line(self) -> int:
-        """Sums of slices for one element lie side by side, and one number behind them: neighbouring elements are in
-        different banks of shared memory."""
-        return self.slices + 1
+        """Parts of one element lie side by side, and one number behind them: neighbouring elements are in different
+        banks of shared memory."""
+        return self.parts + 1
 
     def shared_bytes(self, products: int) -> int:
         return 4 * products * self.rows * self.columns * self.line
@@ -72,8 +83,8 @@ class GateTile:
 
 @dataclass(frozen=True)
 class MatrixGateTile:
-    """A workgroup's rows, and its columns of each product, which are beside each other in one matrix, or of the sum of
-    `sums` products. Each subgroup of `lanes` has a slice of each sum, as `steps` parts of `depth` terms."""
+    """A workgroup's rows, and its columns of each product, which are beside each other in `across` matrices, or of the
+    sum of `sums` products. Each subgroup of `lanes` has a slice of each sum, as `steps` parts of `depth` terms."""
 
     rows: int
     columns: int
@@ -83,6 +94,12 @@ class MatrixGateTile:
     shape: MatrixShape
     depth: int = 32
     sums: int = 1
+    across: int = 1
+
+    @property
+    def lines(self) -> int:
+        """Columns of all products, and those that fill the last matrix."""
+        return self.across * self.shape.n
 
     @property
     def threads(self) -> int:
@@ -96,7 +113,7 @@ class MatrixGateTile:
     @property
     def staged(self) -> int:
         """Vectors of a subgroup in shared memory."""
-        return (self.rows + self.shape.n) * self.line
+        return (self.rows + self.lines) * self.line
 
 
 def are_gates(dot: Node, profile: DeviceProfile) -> bool:
@@ -112,27 +129,41 @@ def are_gates(dot: Node, profile: DeviceProfile) -> bool:
 
 
 def _most_products(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
-    """Of a sum over the terms of several gates, each gate has so many if a device multiplies it by matrices."""
+    """More if a device multiplies them by matrices, which a loop has in the order that these need: so many of each
+    gate, where a product is of several gates, or of the sum over their terms."""
     precision = dot.attrs["precision"] or dot.operands[0].dtype.name
-    if not any(shape.dtype == precision for shape in profile.matrices):
+    right = dot.operands[1]
+    while right.op in ("cast", "slice", "transpose"):
+        (right,) = right.operands
+    has_matrices = any(shape.dtype == precision for shape in profile.matrices)
+    if right.op != INPUT or not has_matrices or sizes.m * sizes.n > GATE_PRODUCTS.results_by_matrices:
         return GATE_PRODUCTS.products
-    return GATE_PRODUCTS.products * max(1, min(sizes.k // sizes.n, MOST_GATES))
+    gates = max(sizes.k // sizes.n, sizes.n // sizes.k, 1)
+    return GATE_PRODUCTS.products_by_matrices * min(gates, MOST_GATES)
 
 
-def tile_of(sizes: Sizes, products: int, profile: DeviceProfile) -> GateTile:
-    """The largest tile of which every processor has one, with as many slices as there are invocations for."""
+def _are_enough(tiles: int, beside: int, profile: DeviceProfile) -> bool:
+    """Whether nearly every processor has a tile, of this kernel or of those beside it."""
+    processors = profile.busy_invocations // GATE_PRODUCTS.busy_invocations
+    return tiles * beside >= processors - processors // GATE_PRODUCTS.idle_part
+
+
+def tile_of(sizes: Sizes, products: int, profile: DeviceProfile, beside: int = 1) -> GateTile:
+    """The largest tile of which every processor has one, with as many slices as there are invocations for.
+
+    `beside`: how many such kernels share the device.
+    """
     own = 1 << (GATE_PRODUCTS.sums // products).bit_length() - 1
     own = min(own, 1 << (sizes.m - 1).bit_length())
     rows = min(GATE_PRODUCTS.tile_rows, -(-sizes.m // own) * own)
-    processors = profile.busy_invocations // GATE_PRODUCTS.busy_invocations
     found = None
     for columns in GATE_PRODUCTS.tile_columns:
         tile = GateTile(rows, columns, own, 1)
         slices = 1 << min(GATE_PRODUCTS.threads // tile.units, sizes.k // VECTOR).bit_length() - 1
         while GateTile(rows, columns, own, slices).shared_bytes(products) > profile.shared_memory_bytes:
             slices //= 2
-        found = GateTile(rows, columns, own, slices)
-        if found.tiles(sizes) >= processors:
+        found = GateTile(rows, columns, own, slices, 1 if slices % profile.subgroup_size else profile.subgroup_size)
+        if _are_enough(found.tiles(sizes), beside, profile):
             break
     assert found is not None
     return found
@@ -151,7 +182,9 @@ def sum_of_products(graph: Graph) -> Node | None:
     return terms.pop() if len(terms) == 1 else None
 
 
-def matrix_tile_of(dots: Sequence[Node], is_sum: bool, profile: DeviceProfile) -> MatrixGateTile | None:
+def matrix_tile_of(
+    dots: Sequence[Node], is_sum: bool, profile: DeviceProfile, beside: int = 1
+) -> MatrixGateTile | None:
     """The tile of products of rounded factors that a device multiplies by matrices; None for others.
 
     Several products share the left factor, whose rows are staged once for all, or only their sum is read (`is_sum`),
@@ -159,7 +192,8 @@ def matrix_tile_of(dots: Sequence[Node], is_sum: bool, profile: DeviceProfile) -
     5.0 and 4.9 for one; an H200 7.6 and 9.6 for the sum of four.
     """
     precisions, sizes = {dot.attrs["precision"] for dot in dots}, sizes_of(dots[0])
-    if len(dots) == 1 or len(precisions) > 1 or (not is_sum and len(set(map(left_factor, dots))) > 1):
+    is_small = sizes.m * sizes.n * sizes.k <= GATE_PRODUCTS.products
+    if (len(dots) == 1 and is_small) or len(precisions) > 1 or (not is_sum and len(set(map(left_factor, dots))) > 1):
         return None
     if not all(map(is_along_sum, dots)):
         return None
@@ -172,19 +206,28 @@ def matrix_tile_of(dots: Sequence[Node], is_sum: bool, profile: DeviceProfile) -
     slices = next(count for count in range(GATE_PRODUCTS.subgroups, 0, -1) if parts % count == 0)
     if sizes.k % depth or parts // slices * sums > GATE_PRODUCTS.steps:
         return None
-    # Of a sum, workgroups read both factors over its whole length: as many columns as rows are the least to read.
-    most = GATE_PRODUCTS.rows_of_sum if is_sum else GATE_PRODUCTS.tile_rows
-    rows = max(shape.m, min(most, -(-sizes.m // shape.m) * shape.m))
-    processors = profile.busy_invocations // GATE_PRODUCTS.busy_invocations
     found = None
-    for columns in GATE_PRODUCTS.columns_of_sum if is_sum else GATE_PRODUCTS.tile_columns:
-        if columns * (1 if is_sum else len(dots)) <= shape.n:
-            found = MatrixGateTile(rows, columns, slices, parts // slices, profile.subgroup_size, shape, sums=sums)
-            if -(-sizes.m // rows) * -(-sizes.n // columns) >= processors:
-                break
-    if found is None or found.threads > GATE_PRODUCTS.threads:
-        return None
-    return found if 16 * found.staged * slices <= profile.shared_memory_bytes else None
+    for rows, columns, least in _tiles(sizes, is_sum, shape):
+        across = -(-columns * (1 if is_sum else len(dots)) // shape.n)
+        lanes = profile.subgroup_size
+        tile = MatrixGateTile(rows, columns, slices, parts // slices, lanes, shape, sums=sums, across=across)
+        if across > GATE_PRODUCTS.matrices_across or 16 * tile.staged * slices > profile.shared_memory_bytes:
+            continue
+        found = tile
+        if _are_enough(-(-sizes.m // rows) * -(-sizes.n // columns) // least, beside, profile):
+            break
+    return found if found is not None and found.threads <= GATE_PRODUCTS.threads else None
+
+
+def _tiles(sizes: Sizes, is_sum: bool, shape: MatrixShape) -> list[tuple[int, int, int]]:
+    """Rows and columns of tiles, those first that read the least, and the tiles that each processor has at least.
+
+    Of a sum, workgroups read both factors over its whole length: about as many columns as rows are the least to read.
+    """
+    tiles = [(GATE_PRODUCTS.tile_rows, columns, 1) for columns in GATE_PRODUCTS.tile_columns]
+    most = -(-sizes.m // shape.m) * shape.m
+    of_kind = GATE_PRODUCTS.tiles_of_sum if is_sum else tiles
+    return [(max(shape.m, min(rows, most)), columns, least) for rows, columns, least in of_kind]
 
 
 def left_factor(dot: Node) -> tuple[Node, tuple[int, ...]]:

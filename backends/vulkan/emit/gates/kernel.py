@@ -16,10 +16,10 @@ def emit_gates(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a kernel of products of one shape and of what follows them."""
     dots = [node for node in kernel.graph.nodes if node.op == "dot"]
     total = sum_of_products(kernel.graph)
-    matrices = matrix_tile_of(dots, total is not None, profile)
+    matrices = matrix_tile_of(dots, total is not None, profile, kernel.beside)
     gates: GateKernel
     if matrices is not None:
         gates = GatesByMatrices(kernel, matrices, total, lifted)
     else:
-        gates = GatesInRegisters(kernel, tile_of(sizes_of(dots[0]), len(dots), profile), lifted)
+        gates = GatesInRegisters(kernel, tile_of(sizes_of(dots[0]), len(dots), profile, kernel.beside), lifted)
     return gates.emit()

@@ -21,7 +21,7 @@ from lavax.passes.build.contraction_geometry import operand_at, sizes_of
 from lavax.passes.kernels.index import Index, clamp, linear, quotient, remainder, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
-_AHEAD = 4  # parts of a slice that are on their way from memory
+_VECTORS_AHEAD = 16  # of an invocation, about so many of which are on their way from memory
 _STAGED = "staged"
 
 
@@ -46,7 +46,9 @@ class GatesByMatrices(GateKernel):
     def joined(self, number: int, element: Index) -> str:
         body, tile, name = self.body, self.tile, self.body.name()
         column = linear([(remainder(element, tile.columns), 1)], number * tile.columns)
-        row = linear([(quotient(element, tile.columns), tile.line), (quotient(column, VECTOR), 1)])
+        matrix, column = quotient(column, tile.shape.n), remainder(column, tile.shape.n)
+        line = linear([(quotient(element, tile.columns), 1), (matrix, tile.rows)])
+        row = linear([(line, tile.line), (quotient(column, VECTOR), 1)])
         at = body.declare(body.scopes[-1], "int", body.index(row))
         component = body.declare(body.scopes[-1], "int", body.index(remainder(column, VECTOR)))
         body.line(f"float {name} = uintBitsToFloat({_STAGED}[{at}][{component}]);")
@@ -62,20 +64,23 @@ class GatesByMatrices(GateKernel):
         body.scopes[0].variables |= {"member", "slice", "own"}
         kind = matrix_type(body, "Accumulator", tile.shape.m, tile.shape.n)
         downs = range(tile.rows // tile.shape.m)
-        body.line(f"{kind} {', '.join(f'sum{down} = {kind}(0.0)' for down in downs)};")
+        sums = [(down, across) for down in downs for across in range(tile.across)]
+        body.line(f"{kind} {', '.join(f'{_sum(*each)} = {kind}(0.0)' for each in sums)};")
         parts = range(tile.steps * tile.sums)
-        loaded = [self._load(part) for part in parts[:_AHEAD]]
+        ahead = max(2, _VECTORS_AHEAD // (self._turns(tile.rows) + self._turns(tile.lines)))
+        loaded = [self._load(part) for part in parts[:ahead]]
         for number in parts:
             if number:
                 body.line("subgroupBarrier();")
             self._stage(loaded[number])
-            loaded += [self._load(part) for part in parts[number + _AHEAD : number + _AHEAD + 1]]
+            loaded += [self._load(part) for part in parts[number + ahead : number + ahead + 1]]
             body.lines(["subgroupMemoryBarrierShared();", "subgroupBarrier();"])
             self._multiply(len(downs))
         body.line("subgroupBarrier();")
-        for down in downs:
-            at, layout = f"own + {down * tile.shape.m * tile.line}", "gl_CooperativeMatrixLayoutRowMajor"
-            body.line(f"coopMatStore(sum{down}, {_STAGED}, {at}, {tile.line}, {layout});")
+        for down, across in sums:
+            first, layout = across * tile.rows + down * tile.shape.m, "gl_CooperativeMatrixLayoutRowMajor"
+            at = f"own + {first * tile.line}"
+            body.line(f"coopMatStore({_sum(down, across)}, {_STAGED}, {at}, {tile.line}, {layout});")
 
     # -- staging ------------------------------------------------------------------------------------------------------
 
@@ -89,7 +94,7 @@ class GatesByMatrices(GateKernel):
             row = sum_of(self.first_row, clamp(line, 0, tile.rows - 1))
             row = row if self.sizes.m % tile.rows == 0 else clamp(row, 0, self.sizes.m - 1)
             names.append(body.declare(body.scopes[-1], "uvec4", self._eight(dots[0], 0, row, eight, part)))
-        for turn in range(self._turns(tile.shape.n)):
+        for turn in range(self._turns(tile.lines)):
             line, eight = self._vector(turn)
             name = body.name()
             names.append(name)
@@ -140,7 +145,7 @@ class GatesByMatrices(GateKernel):
         tile, of_rows = self.tile, self._turns(self.tile.rows)
         for number, name in enumerate(names):
             is_column = number >= of_rows
-            turn, lines = (number - of_rows, tile.shape.n) if is_column else (number, tile.rows)
+            turn, lines = (number - of_rows, tile.lines) if is_column else (number, tile.rows)
             line, eight = self._vector(turn)
             place = linear([(line, tile.line), (eight, 1)], tile.rows * tile.line if is_column else 0)
             beyond = (turn + 1) * tile.lanes > lines * self.eights
@@ -150,15 +155,23 @@ class GatesByMatrices(GateKernel):
     def _multiply(self, downs: int) -> None:
         """Adds the products of the staged part to the sums."""
         body, shape, line = self.body, self.tile.shape, self.tile.line
-        columns = self.tile.rows * line
+        first, columns = self.tile.rows * line, [f"b{across}" for across in range(self.tile.across)]
         with body.block(""):
             body.line(f"{matrix_type(body, 'A', shape.m, shape.k)} a;")
-            body.line(f"{matrix_type(body, 'B', shape.k, shape.n)} b;")
+            body.line(f"{matrix_type(body, 'B', shape.k, shape.n)} {', '.join(columns)};")
             for step in range(self.tile.depth // shape.k):
                 along = step * shape.k // EIGHT
-                at = f"own + {columns + along}"
-                body.line(f"coopMatLoad(b, {_STAGED}, {at}, {line}, gl_CooperativeMatrixLayoutColumnMajor);")
+                for across, name in enumerate(columns):
+                    at = f"own + {first + across * shape.n * line + along}"
+                    body.line(f"coopMatLoad({name}, {_STAGED}, {at}, {line}, gl_CooperativeMatrixLayoutColumnMajor);")
                 for down in range(downs):
                     at = f"own + {down * shape.m * line + along}"
                     body.line(f"coopMatLoad(a, {_STAGED}, {at}, {line}, gl_CooperativeMatrixLayoutRowMajor);")
-                    body.line(f"sum{down} = coopMatMulAdd(a, b, sum{down});")
+                    for across, name in enumerate(columns):
+                        total = _sum(down, across)
+                        body.line(f"{total} = coopMatMulAdd(a, {name}, {total});")
+
+
+def _sum(down: int, across: int) -> str:
+    """The matrix of sums at a place of the tile."""
+    return f"sum{down}_{across}"

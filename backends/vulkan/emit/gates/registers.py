@@ -10,6 +10,7 @@ from lavax.backends.vulkan.emit.gates.choose import GateTile, is_along_sum, left
 from lavax.backends.vulkan.emit.gates.results import GateKernel, sum_of
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.lanes import LANE, widened
+from lavax.backends.vulkan.glsl.reductions import doubling
 from lavax.backends.vulkan.glsl.shader import ShaderText
 from lavax.ir.graph import Node
 from lavax.passes.build.contraction_geometry import operand_at, sizes_of
@@ -31,14 +32,17 @@ class GatesInRegisters(GateKernel):
 
     def text(self) -> ShaderText:
         shared = [f"shared float parts[{self.tile.shared_bytes(len(self.dots)) // 4}];"]
-        return ShaderText(self.body.uses, self.body.scopes[0].lines, (self.tile.threads, 1), shared)
+        lines, lanes = self.body.scopes[0].lines, self.tile.lanes
+        if lanes == 1:
+            return ShaderText(self.body.uses, lines, (self.tile.threads, 1), shared)
+        return ShaderText(self.body.uses, lines, (self.tile.threads, 1), shared, subgroup_size=lanes, shuffles=True)
 
     def joined(self, number: int, element: Index) -> str:
         body, line, name = self.body, self.tile.line, self.body.name()
         place = body.index(linear([(element, line)], number * self.count * line))
         first = body.declare(body.scopes[-1], "int", place)
         body.line(f"float {name} = parts[{first}];")
-        body.line(f"{body.uses.unroll}for (int s = 1; s < {self.tile.slices}; ++s) {name} += parts[{first} + s];")
+        body.line(f"{body.uses.unroll}for (int s = 1; s < {self.tile.parts}; ++s) {name} += parts[{first} + s];")
         return name
 
     def add_up(self) -> None:
@@ -69,12 +73,15 @@ class GatesInRegisters(GateKernel):
             if not is_whole:  # of both factors: zero times infinity is no zero
                 body.lines([f"{name} = more ? {name} : vec4(0);" for name in loaded])
         self._multiply(loaded)
-        with body.block(""):
+        for distance in doubling(tile.lanes):
+            body.lines([f"{name} += subgroupShuffleXor({name}, {distance}u);" for name in sums])
+        part = quotient(variable("slice", tile.slices), tile.lanes)
+        with body.block(f"if (i % {tile.lanes} == 0)" if tile.lanes > 1 else ""):
             for dot in range(len(self.dots)):
                 for row in range(tile.register_rows):
                     at = linear([(add(self.row, row), tile.columns), (self.column, 1)], dot * self.count)
                     for component, name in enumerate(COMPONENTS):
-                        place = linear([(add(at, component), tile.line), (variable("slice", tile.slices), 1)])
+                        place = linear([(add(at, component), tile.line), (part, 1)])
                         body.line(f"parts[{body.index(place)}] = {self._sum(dot, row)}.{name};")
 
     @staticmethod

@@ -161,7 +161,7 @@ CELLS: dict[str, tuple[Any, int]] = {
     "by columns with odd tiles": (case(lstm_by_columns, 5, 44, 4), 1),
     "peephole": (case(peephole, 4, 32, 4), 1),
     "gru": (case(gru, 6, 40, 3), 1),
-    "one row": (case(gru, 2, 32, 3), 1),
+    "two rows": (case(gru, 2, 32, 3), 1),
     "rnn": ((rnn, (normal(9, 64), normal(64, 64, scale=0.1), normal(5, 9, 64))), 1),
     "reset before": (
         (gru_reset_before, (normal(3, 32), normal(32, 64, scale=0.2), normal(32, 32, scale=0.2), normal(4, 3, 32))), 2,
@@ -171,6 +171,12 @@ CELLS: dict[str, tuple[Any, int]] = {
     ),
 }  # fmt: skip
 TWO_MATRICES = (normal(3, 32), normal(32, 64, scale=0.2), normal(32, 64, scale=0.2), normal(4, 3, 32))
+CELLS |= {
+    "lstm of one row": (case(lstm, 1, 128, 4), 1),
+    "gru of one row": (case(gru, 1, 60, 3), 1),
+    "by columns of one row": (case(lstm_by_columns, 1, 64, 4), 1),
+    "peephole of one row": (case(peephole, 1, 32, 4), 1),
+}
 DTYPES = {"f32": np.float32, "bf16": lnp.bfloat16, "f16": np.float16}
 
 
@@ -231,8 +237,9 @@ def gradient_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # With the kernels of a turn of the gradient's loop. The gradient of a vector that every row reads is a sum over rows;
-# the gradient of gates that are split after a function of all of them is a map.
-GRADIENTS = {name: ["gates"] for name in CELLS}
+# the gradient of gates that are split after a function of all of them is a map, and so is that of a vector beside one
+# row, which nothing waits for.
+GRADIENTS = {name: ["gates", "map"] if name.endswith("one row") else ["gates"] for name in CELLS}
 GRADIENTS |= {"peephole": ["gates", "row", "map"], "reset before": ["gates", "map", "gates", "map"]}
 
 

@@ -106,6 +106,37 @@ def test_other_gates_are_not(change: dict[str, Any]) -> None:
     assert matrix_tile_of(_products(GATES.format(**AS_THEY_ARE | change)), False, WITH_MATRICES) is None
 
 
+def test_large_cells_have_two_matrices_across_and_a_kernel_beside_others_larger_tiles() -> None:
+    dots = _products(GATES.format(**AS_THEY_ARE | {"m": 256}))
+    wide = matrix_tile_of(dots, False, WITH_MATRICES)
+    assert wide == MatrixGateTile(32, 16, 8, 2, 32, MATRICES[0], across=2)
+    assert wide.lines == 32 and 16 * wide.staged * wide.slices <= WITH_MATRICES.shared_memory_bytes
+    few = _products(GATES.format(**AS_THEY_ARE))
+    columns = [tile.columns for beside in (1, 2, 4) if (tile := matrix_tile_of(few, False, WITH_MATRICES, beside))]
+    assert columns == [4, 8, 16]
+    sums = [(m, beside, _sum_tile(m, beside)) for m, beside in ((32, 1), (32, 2), (256, 1), (256, 2))]
+    assert sums == [(32, 1, (16, 8)), (32, 2, (16, 16)), (256, 1, (32, 16)), (256, 2, (32, 16))]
+
+
+def _sum_tile(m: int, beside: int) -> tuple[int, int]:
+    tile = matrix_tile_of(_products(SUM.format(m=m, k=512, left="%0", right="x")), True, WITH_MATRICES, beside)
+    assert tile is not None
+    return tile.rows, tile.columns
+
+
+def test_one_product_is_by_matrices_if_it_is_large() -> None:
+    large = _products(GATES.format(**AS_THEY_ARE | {"m": 160}))
+    assert matrix_tile_of(large[:1], False, WITH_MATRICES) == MatrixGateTile(32, 16, 8, 2, 32, MATRICES[0])
+
+
+@pytest.mark.parametrize(("right", "expected"), [("w", True), ("%0", False)])
+def test_a_large_product_has_a_factor_that_a_loop_keeps_in_order(right: str, expected: bool) -> None:
+    product = f"%0 = tanh(w) : bf16[1024,1024]\n  %1 = dot(h, {right}) contract=[1]x[1] : bf16[64,1024]"
+    graph = f"graph (h: bf16[64,1024], w: bf16[1024,1024]) {{\n  {product}\n  return %0, %1\n}}"
+    (dot,) = _products(graph)
+    assert are_gates(dot, WITH_MATRICES) is expected
+
+
 def test_one_product_and_devices_without_matrices_have_sums_in_registers() -> None:
     dots = _products(GATES.format(**AS_THEY_ARE))
     assert matrix_tile_of(dots[:1], False, WITH_MATRICES) is None
@@ -148,9 +179,14 @@ def test_products_that_something_else_reads_are_apart(change: dict[str, str]) ->
         (128, 512, 512, True, True),
         (256, 256, 1024, True, False),
         (256, 256, 768, True, False),
-        (256, 512, 2048, False, False),
-        (256, 1024, 256, False, False),
-        (256, 512, 512, False, False),
+        (256, 512, 2048, True, False),
+        (256, 1024, 256, True, False),
+        (256, 512, 512, True, False),
+        (256, 1024, 4096, False, False),
+        (256, 4096, 1024, False, False),
+        (64, 4096, 1024, True, False),
+        (256, 1024, 1024, False, False),
+        (256, 2048, 512, False, False),  # many results
     ],
 )
 def test_sums_of_several_gates_by_matrices_have_as_many_more_products(
