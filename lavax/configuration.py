@@ -58,6 +58,11 @@ class Config:
         _, reading = self._setting(name)
         return self._chosen.get(name) if reading is None else reading()
 
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether 64 bits are kept, as `jax_enable_x64` says."""
+        return settings.keeps_64_bits()
+
     def __getattr__(self, name: str) -> Any:
         return self.read(name)
 

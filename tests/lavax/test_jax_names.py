@@ -115,9 +115,10 @@ def test_disable_jit() -> None:
 
 def test_config(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "_process_keeps_64_bits", [])
-    assert not lx.config.jax_enable_x64
+    assert not lx.config.jax_enable_x64 and not lx.config.x64_enabled
     lx.config.update("jax_enable_x64", True)
-    assert lx.config.jax_enable_x64 and lnp.asarray(np.ones(2)).dtype == np.float64
+    assert lx.config.jax_enable_x64 and lx.config.x64_enabled
+    assert lnp.asarray(np.ones(2)).dtype == np.float64
     with lx.enable_x64(False):
         assert lnp.asarray(np.ones(2)).dtype == np.float32
     lx.config.update("jax_platform_name", "cpu")
