@@ -270,8 +270,29 @@ def test_operations_run_at_once_while_a_function_is_traced() -> None:
     np.testing.assert_allclose(lx.grad(lambda x: 3.0 * lnp.sum(f(x)))(2.0), 3.0 * np.sum(wanted), rtol=1e-6)
     assert seen == [False, False]
     with pytest.raises(lx.TracerLeakError, match="in ensure_compile_time_eval"):
-        lx.jit(lambda x: _within(lambda: x + 1.0))(outside)
+        lx.jit(lambda x: _within(lambda: lx.jit(lnp.sin)(x)))(outside)
     assert isinstance(outside + 1.0, lx.Array), "an error leaves the context"
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_operations_on_traced_values_are_recorded_among_those_that_run_at_once(twice: bool) -> None:
+    """As libraries check arguments, of which some are known."""
+
+    def f(x: lx.Array) -> lx.Array:
+        inner = lambda: lnp.tril(lnp.outer(x, lnp.arange(3.0)))[1:] + x.at[0].set(lnp.sum(x))  # noqa: E731
+        y = _within(lambda: _within(inner) if twice else inner())
+        assert isinstance(y, lx.core.Tracer)
+        return lnp.sum(y * lnp.arange(3.0)) * 2 + x[0]
+
+    def expected(x: np.ndarray) -> Any:
+        rows = np.tril(np.outer(x, np.arange(3.0)))[1:] + np.array([x.sum(), *x[1:]])
+        return (rows * np.arange(3.0)).sum() * 2 + x[0]
+
+    x = np.array([1.0, -2.0, 3.0])
+    slopes = [(expected(x + step) - expected(x - step)) / 2 for step in np.eye(3)]
+    np.testing.assert_allclose(lx.jit(f)(x.astype("f")), expected(x), rtol=1e-6)
+    np.testing.assert_allclose(lx.grad(f)(x.astype("f")), slopes, rtol=1e-6)
+    np.testing.assert_allclose(lx.vmap(lx.grad(f))(np.stack([x, -x]).astype("f")), [slopes, slopes], rtol=1e-6)
 
 
 def _within(function: Callable[[], Any]) -> Any:

@@ -7,7 +7,7 @@ from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir import TensorType
 from lavax.ir.graph import make_node
 from lavax.ir.location import for_user, user_location
-from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.trace import active_trace, resumed
 from lavax.tracer.tracing.tracer import Tracer, node_in, require_alive
 from lavax.tracer.values.array import Array, with_weakness
 from lavax.tracer.values.eager import run_operation
@@ -26,6 +26,9 @@ def bind(op: str, /, *operands: Value, type: TensorType | None = None, **attrs: 
         if trace is None:
             for operand in operands:
                 if isinstance(operand, Tracer):
+                    with resumed(operand.trace) as recording:
+                        if recording:
+                            return bind(op, *operands, type=type, **attrs)
                     require_alive(operand)
             return run_operation(op, operands, attrs, type)  # type: ignore[arg-type]  # no tracer is alive here
         nodes = [node_in(trace, operand) for operand in operands]

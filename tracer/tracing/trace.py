@@ -12,19 +12,38 @@ from lavax.tracer.values.value import Value
 
 _active: ContextVar[Trace | None] = ContextVar("lavax_active_trace", default=None)
 active_trace = _active.get  # the innermost trace of this thread or task, or None
+# The innermost trace around `ensure_compile_time_eval`.
+_suspended: ContextVar[Trace | None] = ContextVar("lavax_suspended_trace", default=None)
 
 
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
     """A context in which operations run at once, on arrays and numbers, although a function is being traced.
 
-    Their results are constants of that function. Traced values cannot be used: TracerLeakError.
+    Their results are constants of that function. Operations on its traced values are still recorded; transformations
+    and compiled functions do not take these here: TracerLeakError.
     """
-    token = _active.set(None)
+    suspended = _suspended.set(_active.get() or _suspended.get())
+    active = _active.set(None)
     try:
         yield
     finally:
-        _active.reset(token)
+        _active.reset(active)
+        _suspended.reset(suspended)
+
+
+@contextmanager
+def resumed(trace: Trace) -> Iterator[bool]:
+    """Within `ensure_compile_time_eval`, a context in which operations are recorded; whether `trace` is around it."""
+    around = _suspended.get() if _active.get() is None else None
+    if around is None or not trace.encloses(around):
+        yield False
+        return
+    active = _active.set(around)
+    try:
+        yield True
+    finally:
+        _active.reset(active)
 
 
 class Trace:
