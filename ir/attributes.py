@@ -55,12 +55,12 @@ BATCHING = Domain("a batching function", lambda value: isinstance(value, Batchin
 # By the name of the attribute, which means one thing in all operations but those in the next table.
 DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("across", "biased", "by_place", "complete", "empty", "lower", "masked", "nonpositive"), FLAG),
-    "tied": FLAG,
+    **dict.fromkeys(("real", "tied"), FLAG),
     **dict.fromkeys(("relative", "reverse", "right", "rounded", "transposed", "unit_diagonal", "vectors"), FLAG),
     **dict.fromkeys(("cosines", "folded", "highest", "lowest", "only"), INTEGER),
     **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "named", "sequences", "shift"), COUNT),
     **dict.fromkeys(("size", "word"), COUNT),
-    **dict.fromkeys(("bits", "block", "chunk", "columns", "rest", "run", "sweeps", "tile"), POSITIVE),
+    **dict.fromkeys(("bits", "block", "chunk", "columns", "points", "rest", "run", "sweeps", "tile"), POSITIVE),
     **dict.fromkeys(("fill", "scale"), REAL),
     "value": NUMBER,
     **dict.fromkeys(("fold", "join", "keep", "name", "precision", "backward"), TEXT),

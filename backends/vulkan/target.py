@@ -23,6 +23,7 @@ from lavax.backends.vulkan.emit.contract.choose import (
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import (
     across_steps_of,
+    convolved_steps_of,
     few_steps_of,
     folds,
     largest_prime,
@@ -87,6 +88,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
             across_steps=lambda points, behind, numbers, inverse: across_steps_of(
                 points, behind, numbers, inverse, profile
             ),
+            convolved_steps=lambda least, lines: convolved_steps_of(least, lines, profile),
             odd_steps=lambda points: odd_steps_of(points, profile),
             cosines=profile.kind == "cpu",
             folds=lambda points, rest, behind: folds(points, rest, behind, profile),

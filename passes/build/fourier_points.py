@@ -19,6 +19,7 @@ def _of_line(node: Node, length: int) -> int:
 _POINTS: dict[str, Callable[[Node], int]] = {
     "fourier_across_from_half": lambda node: _of_line(node, node.attrs["length"]),
     "fourier_across_to_reals": _columns,
+    "fourier_padded": lambda node: int(node.attrs["points"]),
     "fourier_from_half": lambda node: _of_line(node, 2 * node.operands[0].shape[1] - 1),
     "fourier_to_reals": _columns,
 }

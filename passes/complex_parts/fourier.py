@@ -4,7 +4,7 @@ Lines of small prime factors are transformed by kernels of their own (`fourier_s
 convolution pads to such lengths; how large a factor may be depends on the device. Lines of up to 128 points with larger
 prime factors are products with small matrices.
 Other lengths with large prime factors become convolutions: of primes p with a smooth p − 1 in many lines those of
-prime_lines.py, of others Bluestein's (1970).
+prime_lines.py, of others Bluestein's (1970), on CPU drivers in steps of their own (convolved_lines.py).
 
 For products, a line of n₁·n₂ points is transformed along n₁, multiplied by twiddle factors, and transformed along n₂
 (Cooley and Tukey 1965). Each of these steps is one real product, whose matrix holds the roots of unity: it takes the
@@ -14,6 +14,7 @@ front of the others, which is the order that the next step and the end want, so 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
@@ -34,7 +35,7 @@ from lavax.passes.build.builder import (
     transpose,
     zeros,
 )
-from lavax.passes.complex_parts import prime_lines
+from lavax.passes.complex_parts import convolved_lines, prime_lines
 from lavax.passes.complex_parts.arithmetic import multiply
 from lavax.passes.complex_parts.parts import Parts, Real, interleaved, parts, separated
 from lavax.passes.complex_parts.real_lines import joined, taken_apart
@@ -55,7 +56,7 @@ def _transform(node: Node, operands: Sequence[Value], transforms: Transforms) ->
     """The parts of `fft`."""
     (z,) = operands
     assert isinstance(z, Parts)
-    return _along(z, node.attrs["axis"], node.attrs["reverse"], largest_prime(z.real.node, transforms))
+    return _along(z, node.attrs["axis"], node.attrs["reverse"], transforms)
 
 
 def _of_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> Parts:
@@ -72,11 +73,15 @@ def _of_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> P
         type = x.type.with_shape((*batch, half + 1, 2))
         return separated(build("fourier_from_reals", reshape(x, (prod(batch), length, 1)), type=type))
     if length % 2:
-        whole = _along(parts(x, zeros(x.type)), last, False, largest)
+        steps = _convolved_steps(x, length, (length, half + 1), transforms)
+        if steps:
+            found = convolved_lines.half_spectrum(reshape(x, (prod(batch), length)), steps)
+            return separated(reshape(found, (*batch, half + 1, 2)))
+        whole = _along(parts(x, zeros(x.type)), last, False, transforms)
         return parts(*(slice_along(part, last, 0, half + 1) for part in whole.nodes))
     pairs = reshape(x, (*batch, half, 2))
     if not has_steps(half, largest):
-        return taken_apart(_along(separated(pairs), last, False, largest))
+        return taken_apart(_along(separated(pairs), last, False, transforms))
     type = x.type.with_shape((*batch, half + 1, 2))
     return separated(build("fourier_spectrum", reshape(pairs, (prod(batch), half, 1, 2)), type=type))
 
@@ -95,11 +100,15 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
         spectrum = reshape(_whole(s), (prod(batch), 1, half + 1, 2))
         return build("fourier_to_reals", spectrum, type=node.type, columns=length)
     if length % 2:
+        steps = _convolved_steps(node, length, (half + 1, length), transforms)
+        if steps:
+            spectrum = reshape(_whole(s), (prod(batch), half + 1, 2))
+            return reshape(convolved_lines.real_line(spectrum, length, steps), node.shape)
         real, imaginary = (flip(slice_along(part, last, 1, half + 1), (last,)) for part in s.nodes)
         whole = parts(*(concatenate([*both], last) for both in zip(s.nodes, (real, negate(imaginary)), strict=True)))
-        return _along(whole, last, True, largest).real.node
+        return _along(whole, last, True, transforms).real.node
     if not has_steps(half, largest):
-        return reshape(interleaved(_along(joined(s), last, True, largest)), node.shape)
+        return reshape(interleaved(_along(joined(s), last, True, transforms)), node.shape)
     joins = _whole if transforms.mirrored_steps(half, True, node.dtype) else interleaved
     spectrum = reshape(joins(s), (prod(batch), half + 1, 2))
     return build("fourier_join", spectrum, type=node.type, rest=1)
@@ -182,13 +191,17 @@ def largest_prime(x: Node, transforms: Transforms) -> int:
     return transforms.largest_prime if x.type.size >= _FEW_NUMBERS else min(_SMALL_PRIME, transforms.largest_prime)
 
 
-def _along(z: Parts, axis: int, reverse: bool, largest: int) -> Parts:
+def _along(z: Parts, axis: int, reverse: bool, transforms: Transforms) -> Parts:
     part = z.real.node
-    length = part.shape[axis]
+    length, largest = part.shape[axis], largest_prime(part, transforms)
     if has_steps(length, largest):
-        return separated(_by_steps(_whole(z), axis, reverse))
+        return separated(_by_steps(_whole(z), reverse, axis=axis))
     if _is_convolution(length, part, largest):
         return separated(_of_prime(_whole(z), axis, reverse))
+    steps = _convolved_steps(part, length, (length, length), transforms)
+    if steps:
+        convolved = partial(convolved_lines.transformed, length=length, reverse=reverse, steps=steps)
+        return separated(_moved(_whole(z), axis, convolved))
     return _by_products(z, axis, reverse, largest)
 
 
@@ -208,7 +221,18 @@ def _is_convolution(length: int, part: Node, largest: int) -> bool:
     return is_long and prime_lines.is_suited(length, part.dtype, _SMALL_PRIME)
 
 
-def _by_steps(whole: Node, axis: int, reverse: bool) -> Node:
+def _convolved_steps(
+    x: Node, length: int, numbers: tuple[int, int], transforms: Transforms
+) -> Sequence[int]:
+    """The steps of the convolution that transforms lines of that length, of so many points into so many frequencies;
+    none if they are transformed otherwise. `x` has all their numbers."""
+    largest = largest_prime(x, transforms)
+    if has_steps(length, largest) or _is_convolution(length, x, largest) or widths(length)[1] <= _WIDEST_ALONE:
+        return ()
+    return transforms.convolved_steps(sum(numbers) - 1, x.type.size // length)
+
+
+def _by_steps(whole: Node, reverse: bool, *, axis: int) -> Node:
     """The transform along an axis of numbers whose parts lie side by side."""
     shape = whole.shape[:-1]
     form = (prod(shape[:axis]), shape[axis], 1, prod(shape[axis + 1 :]), 2)
@@ -217,13 +241,17 @@ def _by_steps(whole: Node, axis: int, reverse: bool) -> Node:
 
 def _of_prime(whole: Node, axis: int, reverse: bool) -> Node:
     """The transform along an axis of a prime number of points."""
+    convolved = partial(prime_lines.transformed, reverse=reverse, lines=partial(_by_steps, axis=1))
+    return _moved(whole, axis, convolved)
+
+
+def _moved(whole: Node, axis: int, transformed: Callable[[Node], Node]) -> Node:
+    """What becomes of numbers whose lines along an axis are transformed as [batch, n, 2]."""
     others = [other for other in range(whole.type.rank - 1) if other != axis]
     order = [*others, axis, whole.type.rank - 1]
     moved = transpose(whole, order)
     batch = prod(whole.shape[other] for other in others)
-    found = prime_lines.transformed(
-        reshape(moved, (batch, whole.shape[axis], 2)), reverse, lambda x, reverse: _by_steps(x, 1, reverse)
-    )
+    found = transformed(reshape(moved, (batch, whole.shape[axis], 2)))
     return transpose(reshape(found, moved.shape), [order.index(place) for place in range(whole.type.rank)])
 
 
@@ -252,7 +280,7 @@ def _lines(x: Node, forward: bool, largest: int) -> Node:
     if length == 1:
         return reshape(x, (2, 1, batch))
     if has_steps(length, largest):
-        found = _by_steps(transpose(x, (1, 2, 0)), 1, not forward)
+        found = _by_steps(transpose(x, (1, 2, 0)), not forward, axis=1)
         return transpose(found, (2, 1, 0))
     steps, rest = widths(length)
     if not steps and _is_convolution(length, _parted(x).real.node, largest):

@@ -25,6 +25,8 @@ _READ_OFTEN: dict[str, tuple[int, ...]] = {
     "sort_runs": (0,),
     "triangular_solve": (0,),
 }
+# Steps of Fourier transforms that read tables, by pairs of numbers, once for each line: all is stored that makes them.
+_WITH_TABLES = frozenset(("fourier_cut", "fourier_filtered", "fourier_padded"))
 # Points of lines across, at least, whose transposition is a kernel of its own: of shorter ones, neighbours in memory
 # that lines beside each other read are still in the cache (docs/performance/transforms_on_cpus.md, "Real lines
 # across").
@@ -38,7 +40,9 @@ def visit_routine(fusion: Fusion, node: Node) -> None:
         _read_before_writing(fusion, node)
     read_often = () if _reads_once(fusion, node) else _READ_OFTEN.get(node.op, ())
     for position, operand in enumerate(map(as_stored, node.operands)):
-        if position in read_often and any(map(_must_be_stored(node.op), fusion.cone([operand])[0])):
+        if position and node.op in _WITH_TABLES:
+            fusion.store(operand, Reason.ROUTINE)
+        elif position in read_often and any(map(_must_be_stored(node.op), fusion.cone([operand])[0])):
             fusion.store(before_repetition(fusion, operand), Reason.ROUTINE)
         else:
             stored = _stored_for_transform(fusion, node, operand)

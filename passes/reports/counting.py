@@ -175,6 +175,14 @@ def _of_fourier_step(node: Node) -> int:
     return node.type.size * (5 * _halvings(points) + 6 * (rest > 1)) // 2
 
 
+def _of_convolved(node: Node) -> int:
+    """Per number of a whole line: a transform, or two of a step that two transforms share, and products with a table
+    and with roots."""
+    numbers = node.type.size if node.op == "fourier_padded" else node.operands[0].type.size
+    transforms = 2 if node.op == "fourier_filtered" else 1
+    return numbers * (transforms * 5 * _halvings(points_of_step(node)) + 12) // 2
+
+
 def _of_real_columns(node: Node) -> int:
     """Per number: a transform of complex columns, or of real ones, which takes half, and a product with a root. Two
     tables are as much as another product."""
@@ -236,6 +244,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
         for where in ("", "across_")
         for step in ("from_half", "from_reals", "to_half", "to_reals")
     },
+    **dict.fromkeys(("fourier_padded", "fourier_filtered", "fourier_cut"), _of_convolved),
     "fourier_cosines": _of_real_line,
     "fourier_from_cosines": _of_real_line,
     "fourier_spectrum": _of_real_line,

@@ -6,7 +6,7 @@ them stays in a processor's cache.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.fuse.extract import Piece
@@ -24,27 +24,41 @@ def lines_of(kernel: Kernel) -> int:
     return node.operands[0].shape[0] if is_step else 0
 
 
-def group_in_turn(groups: Sequence[Group], outputs: Sequence[Node], target: Target) -> list[Group]:
-    """The groups, with single pieces joined to the one whose result they alone read, where the target gains by it."""
+def group_in_turn(
+    groups: Sequence[Group], phases: Mapping[Piece, int], outputs: Sequence[Node], target: Target
+) -> list[Group]:
+    """The groups, with single pieces joined to the one whose result they alone read, where the target gains by it, in
+    order of execution: a group waits for all that its pieces read."""
     reader: dict[Node, Piece | None] = dict.fromkeys(outputs)  # the only one; None if there are others
     for piece in (piece for group in groups for piece in group):
         reader.update((node, None if node in reader else piece) for node in piece.reads)
+    alone = {group[0] for group in groups if len(group) == 1}
     joined: dict[Piece, Group] = {}
     taken: set[Piece] = set()
     for group in groups:
         if len(group) == 1 and group[0] not in taken and lines_of(group[0].kernel):
-            chain = _chain(group[0], reader)
+            chain = _chain(group[0], reader, alone)
             kernels = [piece.kernel for piece in chain]
             if len(chain) > 1 and target.dispatches.in_turn(kernels):
                 joined[group[0]] = chain
                 taken.update(chain)
     apart = (group for group in groups if group[0] not in taken or group[0] in joined)
-    return [joined.get(group[0], group) for group in apart]
+    found = [joined.get(group[0], group) for group in apart]
+    return sorted(found, key=lambda group: _phase(group, phases))
 
 
 def in_turn_phases(groups: Sequence[Group], phases: Mapping[Piece, int]) -> dict[Piece, int]:
-    """The phases of pieces: those of one dispatch have the first one's, because all their arrays are in use at once."""
-    return {piece: phases[group[0]] for group in groups for piece in group}
+    """The phases of pieces: those of one dispatch have one, because all their arrays are in use at once."""
+    return {piece: _phase(group, phases) for group in groups for piece in group}
+
+
+def _phase(group: Group, phases: Mapping[Piece, int]) -> int:
+    """The first one at which all is there that the group reads: that of the last piece that reads what other kernels
+    compute, or of the first piece."""
+    if not is_in_turn(group):
+        return phases[group[0]]
+    waiting = (piece for piece in group[1:] if any(read.op != INPUT for read in _others(piece)))
+    return max(phases[piece] for piece in (group[0], *waiting))
 
 
 def is_in_turn(group: Group) -> bool:
@@ -52,12 +66,12 @@ def is_in_turn(group: Group) -> bool:
     return len(group) > 1 and group[0].writes[0] in group[1].reads
 
 
-def _chain(piece: Piece, reader: Mapping[Node, Piece | None]) -> Group:
+def _chain(piece: Piece, reader: Mapping[Node, Piece | None], alone: Collection[Piece]) -> Group:
     """The piece and those that follow it, line by line."""
     chain = [piece]
     while len(chain[-1].writes) == 1:
         after = reader.get(chain[-1].writes[0])
-        if after is None or not _follows(after, chain[-1]):
+        if after is None or after not in alone or not _follows(after, chain[-1]):
             break
         chain.append(after)
     return tuple(chain)
@@ -68,9 +82,13 @@ def _follows(after: Piece, before: Piece) -> bool:
     if lines_of(after.kernel) != lines_of(before.kernel) or len(before.writes) > 1:
         return False
     operand = operand_of(after.kernel)
-    others = [read for number, read in enumerate(after.reads) if number != operand]
-    is_there = all(read.op == INPUT for read in others)
-    return operand is not None and after.reads[operand] is before.writes[0] and is_there
+    return operand is not None and after.reads[operand] is before.writes[0]
+
+
+def _others(piece: Piece) -> list[Node]:
+    """What a piece reads besides its lines."""
+    operand = operand_of(piece.kernel)
+    return [read for number, read in enumerate(piece.reads) if number != operand]
 
 
 def operand_of(kernel: Kernel) -> int | None:

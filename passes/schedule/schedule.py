@@ -112,7 +112,7 @@ def dispatch_groups(
     """
     phases = _levels(pieces)
     groups = sorted(group_mergeable(pieces, phases), key=lambda group: phases[group[0]])
-    found = group_in_turn(group_abreast(groups, phases, target), outputs, target)
+    found = group_in_turn(group_abreast(groups, phases, target), phases, outputs, target)
     return found, in_turn_phases(found, phases)
 
 

@@ -182,6 +182,10 @@ def _no_odd_steps(points: int) -> Sequence[int]:
     return ()
 
 
+def _no_convolved_steps(least: int, lines: int) -> Sequence[int]:
+    return ()
+
+
 def _no_across_steps(points: int, behind: int, numbers: int, inverse: bool) -> Sequence[int]:
     return ()
 
@@ -205,6 +209,10 @@ class Transforms:
     # Of a transform of so many points, if all lines together have so few numbers that short code matters more than how
     # many steps there are; none if not.
     few_steps: Callable[[int, int], Sequence[int]] = _no_few_steps
+    # Of a convolution of so many lines of at least so many numbers, whose product is its length: the first one of the
+    # transform, which is the last one of its inverse, first, and the one that they share at the end. None if transforms
+    # of large primes are convolutions of other steps.
+    convolved_steps: Callable[[int, int], Sequence[int]] = _no_convolved_steps
     # Whether the last step of a transform of pairs of real numbers may turn its numbers by tables, and leave real ones.
     cosines: bool = False
     # Whether a first or last step of such a transform, of so many points, rest and behind, may read or write the lines

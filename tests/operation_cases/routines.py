@@ -296,6 +296,42 @@ def _to_half() -> Iterator[Case]:
             yield case_of("fourier_to_half", f"{label}-cosines{kind}", [values, *tables], attrs, line)
 
 
+# Lines, points of the step and columns.
+_CONVOLVED = ((1, 2, 4), (3, 6, 10), (2, 32, 2))
+
+
+def _padded() -> Iterator[Case]:
+    for (lines, points, rest), dtype, parts in product(_CONVOLVED, (float32, float64), (1, 2)):
+        for length in (1, rest, 2 * rest - 1, points * rest - 2):
+            random = generator(f"padded{points}{rest}{length}")
+            values = sample(random, TensorType((lines, length, parts), dtype))
+            table = sample(random, TensorType((-(-length // rest) * rest, 2), dtype))
+            table[length:] = 0
+            result, attrs = TensorType((lines, rest, points, 2), dtype), dict(points=points, rest=rest)
+            label = f"{dtype}-{points}-{rest}-{length}-{parts}"
+            yield case_of("fourier_padded", label, [values, table], attrs, result)
+
+
+def _filtered() -> Iterator[Case]:
+    for (lines, points, rest), dtype in product(_CONVOLVED, (float32, float64)):
+        random = generator(f"filtered{points}{rest}")
+        values = sample(random, TensorType((lines, points, rest, 2), dtype))
+        table = sample(random, TensorType((points * rest, 2), dtype)) / points
+        result = TensorType((lines, rest, points, 2), dtype)
+        yield case_of("fourier_filtered", f"{dtype}-{points}-{rest}", [values, table], {}, result)
+
+
+def _cut() -> Iterator[Case]:
+    for (lines, points, rest), dtype, real in product(_CONVOLVED, (float32, float64), (False, True)):
+        for length in (1, rest, 2 * rest - 1, points * rest):
+            random = generator(f"cut{points}{rest}{length}")
+            values = sample(random, TensorType((lines, points, rest, 2), dtype))
+            table = sample(random, TensorType((-(-length // rest) * rest, 2), dtype))
+            result = TensorType((lines, length) if real else (lines, length, 2), dtype)
+            label = f"{dtype}-{points}-{rest}-{length}-{real}"
+            yield case_of("fourier_cut", label, [values, table], dict(length=length, real=real), result)
+
+
 def _from_half() -> Iterator[Case]:
     for (lines, columns, held), (points, rest), dtype in product(_ODD_LINES[1:], _OF_HALF, (float32, float64)):
         operand = TensorType((lines, points * rest * columns // 2 + 1, 2), dtype)
@@ -381,7 +417,10 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fourier_from_cosines": _from_cosines,
     "fourier_from_half": _from_half,
     "fourier_from_reals": _from_reals,
+    "fourier_cut": _cut,
+    "fourier_filtered": _filtered,
     "fourier_join": _joins,
+    "fourier_padded": _padded,
     "fourier_spectrum": _spectra,
     "fourier_step": _fourier_steps,
     "fourier_to_half": _to_half,

@@ -45,8 +45,9 @@ class Replay:
             assert not _common(written, self.reads), f"{step.name} overwrites what is read, without a barrier"
             for other in range(len(reads)):
                 if other != part:
-                    is_handed_on = other == part + 1 and step.reads[other] == handed_on[other]
-                    clash = not is_handed_on and _common(written, reads[other])
+                    given = handed_on[other] if other == part + 1 else ()
+                    own = [at for name, at in zip(step.reads[other], reads[other], strict=True) if name not in given]
+                    clash = _common(written, own)
                     assert not clash, f"{step.name}: parts read and write one memory"
                     assert not _common(written, writes[other]), f"{step.name}: two parts write one memory"
             self._check_own_overlaps(step, part)

@@ -12,7 +12,7 @@ from lavax.backends.vulkan.emit.abreast import abreast
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract, schedule_of
 from lavax.backends.vulkan.emit.eager import has_shaders_of_its_own, is_flat
 from lavax.backends.vulkan.emit.gates.kernel import emit_gates
-from lavax.backends.vulkan.emit.lines_in_turn import in_parts, in_turn, lines_at_a_time
+from lavax.backends.vulkan.emit.lines_in_turn import in_parts, in_turn, lines_at_a_time, slots_in_turn
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop
 from lavax.backends.vulkan.emit.loop.registers.kernel import emit_register_loop
 from lavax.backends.vulkan.emit.loop.slices import emit_slices
@@ -256,11 +256,12 @@ class Dispatches:
         kernels = [self._for_device(kernel, False, {}) for kernel in in_parts(step.kernels)]
         launches = [self._launch(kernel, kernel_key(kernel), None) for kernel in kernels]
         whole = in_turn(kernels, launches, lines_at_a_time(step.kernels, self.profile))
-        slots: list[int] = []
-        for kernel, (_, places) in zip(kernels, parts, strict=True):
-            slots += [place.slot for place in places]
-            slots += [self._position(places[array]) for array in kernel.by_descriptor]
-        dispatch = Dispatch(self._suited(whole.shader), tuple(slots), (), whole.groups, step.barrier, step.name)
+        slots: dict[int, int] = {}
+        for own, kernel, (_, places) in zip(slots_in_turn(kernels), kernels, parts, strict=True):
+            positions = (self._position(places[array]) for array in kernel.by_descriptor)
+            slots.update(zip(own, (*(place.slot for place in places), *positions), strict=True))
+        ordered = tuple(slots[number] for number in range(len(slots)))
+        dispatch = Dispatch(self._suited(whole.shader), ordered, (), whole.groups, step.barrier, step.name)
         return replace(dispatch, work=self._work(step, *range(len(parts))))
 
     def _as_one(

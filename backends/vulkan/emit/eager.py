@@ -67,6 +67,8 @@ def _is_long_transform(kernel: Kernel, profile: DeviceProfile) -> bool:
             limit = limits.real_points
         case "fourier_from_half":
             limit = limits.single_points
+        case "fourier_padded" | "fourier_filtered" | "fourier_cut":
+            return True
         case "fourier_step" | "fourier_to_half":
             _, points, rest, behind, _ = node.operands[0].shape
             limit = limits.points if reads_pairs(points, rest, behind, profile) else limits.single_points

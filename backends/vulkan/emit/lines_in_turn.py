@@ -56,7 +56,7 @@ def lines_at_a_time(kernels: Sequence[Kernel], profile: DeviceProfile) -> int:
     is_seen &= _result(seen[-1]) in seen[-1].by_descriptor
     longest = max(kernel.graph.outputs[0].type.nbytes for kernel in kernels) // max(lines, 1)
     together = max(limits.nbytes // max(longest, 1), 1)
-    fits = is_seen and sum(map(_slots, seen)) <= REST_WORD and longest <= limits.longest
+    fits = is_seen and _count(slots_in_turn(seen)) <= REST_WORD and longest <= limits.longest
     are_few = lines * longest <= limits.nbytes  # a dispatch more would take longer than one processor needs for all
     return together if fits and (are_few or lines >= limits.parts * together) else 0
 
@@ -66,8 +66,32 @@ def _result(kernel: Kernel) -> int:
     return len(kernel.graph.inputs)
 
 
-def _slots(kernel: Kernel) -> int:
-    return len(kernel.graph.inputs) + len(kernel.graph.outputs) + len(kernel.by_descriptor)
+def slots_in_turn(kernels: Sequence[Kernel]) -> list[list[int]]:
+    """The slots that each kernel's own have among those of the dispatch: of its arrays, and then of their positions.
+    What one kernel writes and the next one reads has the same ones."""
+    found: list[list[int]] = []
+    for number, kernel in enumerate(kernels):
+        shared: dict[int, int] = {}
+        if number:
+            before = kernels[number - 1]
+            written = (found[-1][slot] for slot in _slots(before, _result(before)))
+            shared.update(zip(_slots(kernel, operand_of(kernel)), written, strict=True))
+        own, new = [], _count(found)
+        for slot in range(_result(kernel) + 1 + len(kernel.by_descriptor)):
+            own.append(shared.get(slot, new))
+            new += slot not in shared
+        found.append(own)
+    return found
+
+
+def _slots(kernel: Kernel, array: int | None) -> list[int]:
+    """A kernel's own slots of an array that is seen through descriptors: its own and its position's."""
+    assert array is not None
+    return [array, _result(kernel) + 1 + kernel.by_descriptor.index(array)]
+
+
+def _count(slots: Sequence[Sequence[int]]) -> int:
+    return max((slot + 1 for own in slots for slot in own), default=0)
 
 
 def in_parts(kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -81,27 +105,25 @@ def in_parts(kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 def in_turn(kernels: Sequence[Kernel], launches: Sequence[Launch], together: int) -> Launch:
-    """The launch of all, for so many lines at a time; each kernel has the slots of its arrays and then of their
-    positions, behind those of the kernels before it."""
+    """The launch of all, for so many lines at a time, with the slots of `slots_in_turn`."""
     lines, local = lines_of(kernels[0]), _text(launches[0]).local_size
     parts = -(-lines // together)
     turns = -(-parts // LINES_IN_TURN.groups)
-    uses, declarations, calls, first = Uses(), [], [], 0
-    for number, (kernel, launch) in enumerate(zip(kernels, launches, strict=True)):
+    uses, declarations, calls = Uses(), [], []
+    for number, (kernel, launch, slots) in enumerate(zip(kernels, launches, slots_in_turn(kernels), strict=True)):
         text, each = _text(launch), launch.invocations // lines
         own = text.uses.copy()
-        own.descriptors = {(form, slot + first) for form, slot in own.descriptors}
+        own.descriptors = {(form, slots[slot]) for form, slot in own.descriptors}
         uses.include(own)
         behind, arrays = sorted(kernel.in_parts or ()), (*kernel.graph.inputs, *kernel.graph.outputs)
         parameters = ["int first_of_part", "int end_of_part", *(f"int behind{array}" for array in behind)]
         declarations.append(f"void part{number}({', '.join(parameters)}) {{")
-        declarations += [*(f"    {_moved(line, first)}" for line in text.main), "}"]
+        declarations += [*(f"    {_moved(line, slots)}" for line in text.main), "}"]
         if number + 1 == len(kernels):
-            calls += _read_ahead(kernel, first, local[0], uses)
+            calls += _read_ahead(kernel, slots, local[0], uses)
         texels = (_texels_behind(arrays[array], lines, together, turns) for array in behind)
         calls.append(f"part{number}({', '.join([f'first * {each}', f'end * {each}', *texels])});")
         calls.append("subgroupBarrier();")
-        first += _slots(kernel)
     main = [
         f"int group = int({WORKGROUP}), last = min((group + 1) * {turns * together}, {lines});",
         f"for (int first = group * {turns * together}; first < last; first += {together}) {{",
@@ -127,12 +149,12 @@ def _texels_behind(array: Node, lines: int, together: int, turns: int) -> str:
     return f"first * {line} / {_TEXEL_BYTES} - group * {together * line // _TEXEL_BYTES + 2}"
 
 
-def _read_ahead(kernel: Kernel, first: int, local: int, uses: Uses) -> list[str]:
+def _read_ahead(kernel: Kernel, slots: Sequence[int], local: int, uses: Uses) -> list[str]:
     """Reads a word of each cache line of the result's lines. What is read is written if a slot has a number that no
     slot has, which the driver does not know, so that it keeps the reads."""
     result = _result(kernel)
-    line, slot = kernel.graph.outputs[0].type.nbytes // lines_of(kernel), first + result
-    position = word(first + result + 1 + kernel.by_descriptor.index(result), uses)
+    line, (slot, place) = kernel.graph.outputs[0].type.nbytes // lines_of(kernel), _slots(kernel, result)
+    slot, position = slots[slot], word(slots[place], uses)
     texels, lane = _CACHE_LINE // _TEXEL_BYTES, "int(gl_LocalInvocationID.x)"
     return [
         "uint seen = 0u;",
@@ -144,7 +166,7 @@ def _read_ahead(kernel: Kernel, first: int, local: int, uses: Uses) -> list[str]
     ]
 
 
-def _moved(line: str, first: int) -> str:
-    """A line of a kernel's shader as part of one: its slots come after others."""
-    line = _WORD.sub(lambda found: f"words[{int(found[1]) + first}]", line)
-    return _SEEN.sub(lambda found: f"{found[1]}{int(found[2]) + first}", line)
+def _moved(line: str, slots: Sequence[int]) -> str:
+    """A line of a kernel's shader as part of one, which has other slots."""
+    line = _WORD.sub(lambda found: f"words[{slots[int(found[1])]}]", line)
+    return _SEEN.sub(lambda found: f"{found[1]}{slots[int(found[2])]}", line)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
 from lavax.backends.vulkan.emit.depthwise import emit_depthwise
+from lavax.backends.vulkan.emit.fourier.convolved_lines import emit_cut, emit_filtered, emit_padded
 from lavax.backends.vulkan.emit.fourier.kernel import emit_fourier_step
 from lavax.backends.vulkan.emit.fourier.lines_across import (
     emit_across_from_half,
@@ -93,9 +94,12 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "fourier_across_to_reals": RoutineEmitter(emit_across_to_reals),
     "fourier_cosines": RoutineEmitter(emit_spectrum),
     "fourier_from_cosines": RoutineEmitter(emit_join),
+    "fourier_cut": RoutineEmitter(emit_cut),
+    "fourier_filtered": RoutineEmitter(emit_filtered),
     "fourier_from_half": RoutineEmitter(emit_from_half),
     "fourier_from_reals": RoutineEmitter(emit_from_reals),
     "fourier_join": RoutineEmitter(emit_join),
+    "fourier_padded": RoutineEmitter(emit_padded),
     "fourier_spectrum": RoutineEmitter(emit_spectrum),
     "fourier_step": RoutineEmitter(emit_fourier_step),
     "fourier_to_half": RoutineEmitter(emit_to_half),

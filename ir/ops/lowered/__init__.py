@@ -4,6 +4,7 @@ They have no gradients and are never batched. Importing this package fills the t
 """
 from lavax.ir.ops.lowered import (
     attention,
+    convolved_lines,
     cumulative,
     depthwise,
     fourier,
@@ -16,6 +17,6 @@ from lavax.ir.ops.lowered import (
 )
 
 __all__ = [
-    "attention", "cumulative", "depthwise", "fourier", "linear_algebra", "lines_across", "odd_lines", "scatter",
-    "sorting", "wavefront",
+    "attention", "convolved_lines", "cumulative", "depthwise", "fourier", "linear_algebra", "lines_across",
+    "odd_lines", "scatter", "sorting", "wavefront",
 ]  # fmt: skip

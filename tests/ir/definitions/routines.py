@@ -397,6 +397,42 @@ def fourier_across_to_reals(
     return found
 
 
+def fourier_padded(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The sum of a column's points times the table, each turned, and then by the twiddle factor."""
+    (x, table), points, rest = arrays, attrs["points"], attrs["rest"]
+    line, column, frequency, side = place
+    length, parts = x.shape[1:]
+
+    def number(at: int) -> complex:
+        return (complex(*x[line, at]) if parts == 2 else complex(x[line, at, 0])) * complex(*table[at])
+
+    places = range(column, length, rest)
+    total = sum(number(at) * _turned(-(at // rest) * frequency, points) for at in places)
+    return _part(total * _turned(-column * frequency, points * rest), side)
+
+
+def fourier_filtered(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """A column's transform times the table, transformed back, and then times the twiddle factor."""
+    x, table = arrays
+    line, column, point, side = place
+    _, points, rest, _ = x.shape
+    total = 0j
+    for frequency in range(points):
+        own = sum(complex(*x[line, at, column]) * _turned(-at * frequency, points) for at in range(points))
+        total += own * complex(*table[frequency * rest + column]) * _turned(point * frequency, points)
+    return _part(total * _turned(column * point, points * rest), side)
+
+
+def fourier_cut(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The sum of a column's points, each turned back, times the table."""
+    x, table = arrays
+    line, at, side = place if not attrs["real"] else (*place, 0)
+    _, points, rest, _ = x.shape
+    row, column = divmod(at, rest)
+    total = sum(complex(*x[line, point, column]) * _turned(point * row, points) for point in range(points))
+    return _part(total * complex(*table[at]), side)
+
+
 def _turned(place: int, length: int) -> complex:
     """The root of unity at a place."""
     return cmath.exp(2j * math.pi * (place % length) / length)
