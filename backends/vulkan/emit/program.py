@@ -17,6 +17,7 @@ from lavax.backends.vulkan.emit.loop.turns import Turns, While
 from lavax.backends.vulkan.emit.loop.workgroup import Sources, emit_workgroup_loop, most_turns, turns_of
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row_in_loop
+from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, in_runs
 from lavax.backends.vulkan.emit.table_names import (
     counts_of,
     groups_of,
@@ -27,7 +28,7 @@ from lavax.backends.vulkan.emit.written_first import compiles_ahead, how_early, 
 from lavax.backends.vulkan.glsl.descriptor_arrays import still_by_descriptor
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.shader import suited
+from lavax.backends.vulkan.glsl.shader import REST_WORD, suited
 from lavax.backends.vulkan.plan.plan import (
     Command,
     Dispatch,
@@ -130,7 +131,7 @@ class _Emission(Dispatches):
     def _commands(self, commands: Sequence[kernel_commands.Command]) -> list[Command]:
         found: list[Command] = []
         guards: dict[str, Guard] = {}
-        for command in commands:
+        for command in self._in_runs(commands):
             match command:
                 case KernelStep():
                     found += self._begun.pop(command, ()) or self._of_step(command)
@@ -143,6 +144,23 @@ class _Emission(Dispatches):
                 case kernel_commands.Until():
                     found += self._while(command)
         return found
+
+    def _in_runs(self, commands: Sequence[kernel_commands.Command]) -> Sequence[kernel_commands.Command]:
+        """The commands with small kernels in a row as loops of one turn, which one workgroup runs."""
+        return in_runs(commands, self._may_join, self._together) if self._has_workgroup_loops() else commands
+
+    def _may_join(self, step: KernelStep) -> bool:
+        of_rules = all(self._schedule(kernel) is None for kernel in step.kernels)
+        works = [self._work(step, number) for number in range(len(step.kernels))]
+        return of_rules and all(work.operations + work.nbytes <= SMALL_RUNS.work for work in works)
+
+    def _together(self, run: Sequence[KernelStep], of: Sequence[KernelStep]) -> Turns | While | None:
+        """The turn of a run, if its arrays and numbers all fit push constants."""
+        turns = turns_of(kernel_commands.Repeat(1, tuple(run)), self._sources(of))
+        if turns is None:
+            return None
+        loop = emit_workgroup_loop(turns, self.profile)
+        return turns if len(loop.slots) + 1 + len(loop.words) <= REST_WORD else None
 
     def _under(self, guard: Guard, guarded: Guarded) -> list[Command]:
         around, self._around = self._around, guarded.flag
@@ -171,7 +189,7 @@ class _Emission(Dispatches):
         return self._stopping(command, turns)
 
     def _turns_of(self, command: kernel_commands.Repeat | kernel_commands.Until) -> Turns | While | None:
-        return turns_of(command, self._sources(command)) if self._has_workgroup_loops() else None
+        return turns_of(command, self._sources([command])) if self._has_workgroup_loops() else None
 
     def _stopping(self, command: kernel_commands.Repeat | kernel_commands.Until, turns: Turns | While) -> list[Command]:
         """One workgroup's loop that is dispatched until it has not stopped, with the flag of a loop that ends by one.
@@ -198,8 +216,8 @@ class _Emission(Dispatches):
         # On GPUs one workgroup has not been measured beside a loop of dispatches.
         return self.profile.kind == "cpu" and not self.lifted
 
-    def _sources(self, loop: kernel_commands.Repeat | kernel_commands.Until) -> Sources:
-        written = frozenset(self._memory_of(name) for step in steps_of([loop]) for of in step.writes for name in of)
+    def _sources(self, commands: Sequence[kernel_commands.Command]) -> Sources:
+        written = frozenset(self._memory_of(name) for step in steps_of(commands) for of in step.writes for name in of)
 
         def launch(step: KernelStep, number: int) -> tuple[Launch, tuple[int, ...]]:
             return self._within(step, number, written)
@@ -212,6 +230,14 @@ class _Emission(Dispatches):
         if view is not None:
             return self._memory_of(view.buffer)
         return self.program.donors.get(name, name)
+
+    def _is_within(self, name: str, memory: Collection[str]) -> bool:
+        """Whether an array has a part of some arrays' memory, perhaps as a temporary whose time is another."""
+        own, offsets, sizes = self._memory_of(name), self.program.offsets, self.program.sizes
+        if own in memory or own not in offsets:
+            return own in memory
+        begin, end = offsets[own], offsets[own] + sizes[own]
+        return any(offsets[each] < end and begin < offsets[each] + sizes[each] for each in memory if each in offsets)
 
     def _turns(self, command: kernel_commands.Repeat, turns: Turns) -> Callable[[int, bool], Dispatch]:
         """The dispatch of a number of turns, which may be the last ones."""
@@ -246,7 +272,7 @@ class _Emission(Dispatches):
         places = [self._place(name) for name in names]
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
-        still = [at for at, name in enumerate(step.reads[number]) if self._memory_of(name) not in written]
+        still = [at for at, name in enumerate(step.reads[number]) if not self._is_within(name, written)]
         by_descriptor = still_by_descriptor(
             replace(kernel, moving=moving), self.profile.descriptor_range_bytes, still
         )

@@ -255,6 +255,11 @@ def _takes_turns(turns: Turns | While) -> bool:
     return most_turns(turns) >= min(turns.count, WORKGROUP_LOOPS.turns)
 
 
+def _has_one_turn(turns: Turns | While) -> bool:
+    """Whether there is no next turn to hand anything on to."""
+    return isinstance(turns, Turns) and turns.count == 1
+
+
 def _slots(turns: Turn) -> list[int]:
     return list(dict.fromkeys(slots_of(turns)))
 
@@ -295,7 +300,7 @@ def emit_workgroup_loop(turns: Turns | While, profile: DeviceProfile) -> Workgro
     lanes, rows = texts[0].local_size
     alone = is_one_subgroup(profile, lanes * rows)
     wait = _WAIT_OF_SUBGROUP if alone else _WAIT
-    loop = hand_on(turns) if profile.int64 else turns
+    loop = hand_on(turns) if profile.int64 and not _has_one_turn(turns) else turns
     stops, first = is_stoppable(turns), SLOTS_OF_STATE if is_stoppable(turns) else 0
     own = 0 if stops else 1  # words before the numbers
     slot_places = {slot: place for place, slot in enumerate(slots, first)}

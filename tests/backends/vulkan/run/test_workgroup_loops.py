@@ -11,6 +11,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.backends.vulkan.emit import small_runs
 from lavax.backends.vulkan.emit.loop import stopping, workgroup
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.plan import Dispatch, RepeatDispatches, UntilFlag
@@ -361,6 +362,7 @@ def test_one_workgroup_runs_a_loop_over_little_data(name: str, monkeypatch: pyte
     found, shaders = agree(function, *arguments)
     assert is_by_workgroup(shaders)
     monkeypatch.setattr(workgroup, "WORKGROUP_LOOPS", replace(workgroup.WORKGROUP_LOOPS, kernels=0))
+    monkeypatch.setattr(small_runs, "SMALL_RUNS", replace(small_runs.SMALL_RUNS, kernels=0))
     dispatched, shaders = agree(lambda *given: function(*given), *arguments)
     assert not is_by_workgroup(shaders)
     for one, other in zip(found, dispatched, strict=True):
