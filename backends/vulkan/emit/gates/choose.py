@@ -28,6 +28,7 @@ class GateProducts:
     tile_columns: tuple[int, ...] = (16, 8, 4)  # of each product
     # Rows and columns of products of which the sum is read, with the tiles that each processor has at least.
     tiles_of_sum: tuple[tuple[int, int, int], ...] = ((32, 16, 2), (16, 16, 1), (16, 8, 1))
+    long_sum: int = 4096  # one tile is enough: what is read takes longer than what waits for it
     matrices_across: int = 2  # of a tile
     busy_invocations: int = 256  # of a processor: there are about as many tiles as processors, if possible
     idle_part: int = 8  # one of so many processors may have none
@@ -207,7 +208,7 @@ def matrix_tile_of(
     if sizes.k % depth or parts // slices * sums > GATE_PRODUCTS.steps:
         return None
     found = None
-    for rows, columns, least in _tiles(sizes, is_sum, shape):
+    for rows, columns, least in _tiles(sizes, is_sum, sums * sizes.k, shape):
         across = -(-columns * (1 if is_sum else len(dots)) // shape.n)
         lanes = profile.subgroup_size
         tile = MatrixGateTile(rows, columns, slices, parts // slices, lanes, shape, sums=sums, across=across)
@@ -219,7 +220,7 @@ def matrix_tile_of(
     return found if found is not None and found.threads <= GATE_PRODUCTS.threads else None
 
 
-def _tiles(sizes: Sizes, is_sum: bool, shape: MatrixShape) -> list[tuple[int, int, int]]:
+def _tiles(sizes: Sizes, is_sum: bool, sum_length: int, shape: MatrixShape) -> list[tuple[int, int, int]]:
     """Rows and columns of tiles, those first that read the least, and the tiles that each processor has at least.
 
     Of a sum, workgroups read both factors over its whole length: about as many columns as rows are the least to read.
@@ -227,7 +228,8 @@ def _tiles(sizes: Sizes, is_sum: bool, shape: MatrixShape) -> list[tuple[int, in
     tiles = [(GATE_PRODUCTS.tile_rows, columns, 1) for columns in GATE_PRODUCTS.tile_columns]
     most = -(-sizes.m // shape.m) * shape.m
     of_kind = GATE_PRODUCTS.tiles_of_sum if is_sum else tiles
-    return [(max(shape.m, min(rows, most)), columns, least) for rows, columns, least in of_kind]
+    is_long = sum_length >= GATE_PRODUCTS.long_sum
+    return [(max(shape.m, min(rows, most)), columns, 1 if is_long else least) for rows, columns, least in of_kind]
 
 
 def left_factor(dot: Node) -> tuple[Node, tuple[int, ...]]:

@@ -12,7 +12,9 @@ import pytest
 import lavax.numpy as lnp
 from lavax.backends.vulkan.compile import pipelines
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.emit.gates import choose
 from lavax.backends.vulkan.emit.gates.choose import (
+    GATE_PRODUCTS,
     MatrixGateTile,
     are_gates,
     matrix_tile_of,
@@ -118,8 +120,15 @@ def test_large_cells_have_two_matrices_across_and_a_kernel_beside_others_larger_
     assert sums == [(32, 1, (16, 8)), (32, 2, (16, 16)), (256, 1, (32, 16)), (256, 2, (32, 16))]
 
 
-def _sum_tile(m: int, beside: int) -> tuple[int, int]:
-    tile = matrix_tile_of(_products(SUM.format(m=m, k=512, left="%0", right="x")), True, WITH_MATRICES, beside)
+def test_long_sums_have_tiles_of_more_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If there is one for each processor; others have two for each, or half the rows."""
+    monkeypatch.setattr(choose, "GATE_PRODUCTS", replace(GATE_PRODUCTS, long_sum=3 * 1024))
+    rows = WITH_MATRICES.busy_invocations // GATE_PRODUCTS.busy_invocations  # 32 columns of tiles
+    assert [_sum_tile(rows, 1, k) for k in (768, 1024)] == [(16, 16), (32, 16)]
+
+
+def _sum_tile(m: int, beside: int, k: int = 512) -> tuple[int, int]:
+    tile = matrix_tile_of(_products(SUM.format(m=m, k=k, left="%0", right="x")), True, WITH_MATRICES, beside)
     assert tile is not None
     return tile.rows, tile.columns
 
