@@ -109,7 +109,10 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, togeth
     if tiles[0] in NARROW_TILES:
         busy = (tile for tile in tiles if tile.invocations(every) >= profile.busy_invocations)
         return next(busy, max(tiles, key=lambda tile: tile.invocations(every)))
-    return min(tiles, key=lambda tile: cost_of_tile(tile, every, 1, profile))
+    tile = min(tiles, key=lambda tile: cost_of_tile(tile, every, profile))
+    if isinstance(tile, CooperativeTile) and tile.tiles(sizes) * together <= processors_of(profile):
+        return replace(tile, reads_ahead=True)
+    return tile
 
 
 def shares_shader(dot: Node, profile: DeviceProfile) -> bool:
@@ -195,11 +198,14 @@ def stores_rounded(dot: Node, side: int, profile: DeviceProfile) -> bool:
 
 def leaves_idle(dot: Node, profile: DeviceProfile) -> bool:
     """Whether the tiles of a product by matrices are too few to keep all processors busy, at least at its end."""
-    if profile.kind == "cpu" or not dot.attrs["precision"]:
+    sizes = sizes_of(dot)
+    if profile.kind == "cpu" or not dot.attrs["precision"] or is_along_sums(dot, sizes, profile):
         return False
-    tile = choose_schedule(dot, profile)
-    few = _IDLE_PROCESSORS.tiles * processors_of(profile)
-    return isinstance(tile, CooperativeTile) and tile.tiles(sizes_of(dot)) < few
+    tiles = cooperative_tiles(dot, sizes, profile, 0, stored=True)
+    if not tiles:
+        return False
+    tile = min(tiles, key=lambda tile: cost_of_tile(tile, sizes, profile))
+    return tile.tiles(sizes) < _IDLE_PROCESSORS.tiles * processors_of(profile)
 
 
 def line_of(dot: Node, profile: DeviceProfile) -> int:

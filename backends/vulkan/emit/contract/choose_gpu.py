@@ -42,7 +42,14 @@ class Costs:
 
     busy_invocations: int = 256  # per processor, at full speed
     idle_exponent: float = 0.3  # with a share x of these, the speed is x to this power: four fifths for a half
-    steps_between: int = 31  # steps of a sum in the time between two workgroups, if a processor has one at a time
+    many_sums: int = 96  # of an invocation of a cooperative tile: it has as much under way as two with fewer
+    # A processor waits for the first loads and the last stores of a tile. That takes as long as so many steps of its
+    # sum if the tile takes all registers, and less if there is room for others, which fill the time. Cooperative tiles
+    # leave room for another one, so that only those wait that are alone.
+    steps_between: int = 40
+    steps_alone: int = 900
+    registers: int = 40960  # of a processor, for sums and what else an invocation holds
+    other_registers: int = 32  # of an invocation
     partial_result: int = 90  # products in the time of writing and reading a partial result, twice over
     second_kernel: int = 1 << 27  # products that a device could do while the second kernel starts
 
@@ -61,7 +68,7 @@ _RATES = {
     (16, 32): 0.36,
 }
 # The same for cooperative tiles, relative to strict float32.
-_MATRIX_RATES = {(128, 128): 8.2, (96, 128): 6.8, (64, 96): 5.7, (64, 64): 4.8, (32, 32): 2.0}
+_MATRIX_RATES = {(128, 128): 8.2, (96, 128): 7.5, (64, 96): 5.4, (64, 64): 4.8, (32, 32): 2.0}
 # Tiles with slices are deep, and small tiles are deeper than high, so that few barriers stand between many loads: a
 # product of 192 x 2,048 x 576 takes an H100 12 µs in steps of 128, 15 in steps of 64 and 21 in steps of 32. Such tiles
 # make at least so many steps.
@@ -82,13 +89,16 @@ def workgroup_tiles(
     return cooperative_tiles(dot, sizes, profile, epilogue) or shared_tiles(dot, sizes, profile, epilogue)
 
 
-def cooperative_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> Sequence[CooperativeTile]:
-    """The tiles that the device and the contraction allow, largest first."""
+def cooperative_tiles(
+    dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int, stored: bool = False
+) -> Sequence[CooperativeTile]:
+    """The tiles that the device and the contraction allow, largest first; if `stored`, those of an equal contraction
+    whose operands are stored as they are rounded."""
     dtype = dot.attrs["precision"]
     has_matrices = any(shape.dtype == dtype for shape in profile.matrices)
     if profile.kind == "cpu" or not has_matrices or min(sizes.m, sizes.n, sizes.k) < WORKGROUP_TILES.least_extent:
         return ()
-    rounds = any(rounding_of(operand, DTYPES[dtype]) is not None for operand in dot.operands)
+    rounds = not stored and any(rounding_of(operand, DTYPES[dtype]) is not None for operand in dot.operands)
     return _of_matrices(dtype, rounds, sizes, profile, epilogue)
 
 
@@ -139,20 +149,34 @@ def _are_enough(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
     return tile.tiles(sizes) >= processors_of(profile) * _ENOUGH_TILES.get((tile.rows, tile.columns), 0)
 
 
-def cost_of_tile(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
-    """The time of a contraction with that tile and number of parts, in products that the device could do.
+def cost_of_tile(tile: SharedTile | CooperativeTile, sizes: Sizes, profile: DeviceProfile) -> float:
+    """The time of a contraction with that tile, in products that the device could do."""
+    most = -(-tile.tiles(sizes) // processors_of(profile))
+    under_way = most * tile.threads * (1 + (isinstance(tile, CooperativeTile) and tile.sums >= _COSTS.many_sums))
+    return _cost_of_steps(tile, most * sizes.k + _steps_between(tile, most), under_way, profile)
 
-    It is the time of the processor with most tiles. A processor with few invocations waits for some of its loads.
-    """
-    processors = processors_of(profile)
-    most = -(-tile.tiles(sizes) * parts // processors)
-    busy = math.pow(min(most * tile.threads / _COSTS.busy_invocations, 1), _COSTS.idle_exponent)
-    rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
-    steps = most * -(-sizes.k // parts)
-    if isinstance(tile, SharedTile) and tile.is_alone:
-        steps += (most - 1) * _COSTS.steps_between
-    products = processors * steps * tile.rows * tile.columns / (rate * busy)
+
+def _cost_of_parts(tile: SharedTile | CooperativeTile, sizes: Sizes, parts: int, profile: DeviceProfile) -> float:
+    """The time with that tile and number of parts, which begin and end while others do."""
+    most = -(-tile.tiles(sizes) * parts // processors_of(profile))
+    products = _cost_of_steps(tile, most * -(-sizes.k // parts), most * tile.threads, profile)
     return products + (parts > 1) * (_COSTS.second_kernel + _COSTS.partial_result * parts * sizes.b * sizes.m * sizes.n)
+
+
+def _cost_of_steps(tile: SharedTile | CooperativeTile, steps: float, under_way: int, profile: DeviceProfile) -> float:
+    """The time of the processor with most tiles, which have so many steps together. A processor with few invocations
+    under way waits for some of its loads."""
+    busy = math.pow(min(under_way / _COSTS.busy_invocations, 1), _COSTS.idle_exponent)
+    rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
+    return processors_of(profile) * steps * tile.rows * tile.columns / (rate * busy)
+
+
+def _steps_between(tile: SharedTile | CooperativeTile, most: int) -> float:
+    """The steps in the time that a processor with `most` tiles waits for their first loads and their last stores."""
+    share = tile.threads * (tile.results + _COSTS.other_registers) / _COSTS.registers
+    if isinstance(tile, CooperativeTile):
+        return share * _COSTS.steps_alone * (most == 1)
+    return share * _COSTS.steps_between * most
 
 
 def processors_of(profile: DeviceProfile) -> int:
@@ -188,4 +212,4 @@ def parts_of_sum(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
 def _best_parts(tiles: Sequence[SharedTile | CooperativeTile], sizes: Sizes, profile: DeviceProfile) -> int:
     wanted = (parts for parts in _PARTS_TO_TRY if parts == 1 or sizes.k >= parts * SPLIT_SUMS.shared_part)
     possible = sorted({number_of_parts(sizes.summed, parts) for parts in wanted})
-    return min(possible, key=lambda parts: min(cost_of_tile(tile, sizes, parts, profile) for tile in tiles))
+    return min(possible, key=lambda parts: min(_cost_of_parts(tile, sizes, parts, profile) for tile in tiles))

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
+from lavax.backends.vulkan.emit.contract.ahead import read_ahead, used
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.span import Span, StagedVector, both
 from lavax.backends.vulkan.emit.contract.tiles import CooperativeTile
@@ -141,6 +142,7 @@ class CooperativeEmitter:
     def _sum_loop(self) -> None:
         """The loop over parts: each iteration loads a part, multiplies the one before, and stages the loaded one."""
         body = self.body
+        ahead = read_ahead(self.contraction, self.spans, self.tile) if self.tile.reads_ahead else []
         with body.block("", frozenset(("k",))):
             body.line("int k = 0;")
             self._stage_parts(*self._load_parts())
@@ -153,6 +155,8 @@ class CooperativeEmitter:
             body.line("barrier();")
         self._multiply()
         body.line("barrier();")
+        if ahead:
+            body.line(used(ahead, f"{_STAGED}[0]"))
 
     def _load_parts(self) -> tuple[list[list[StagedVector]], list[list[HeldVector | None]]]:
         """The vectors of both operands that this invocation stages, with names for those that are copied unchanged."""

@@ -19,9 +19,6 @@ from lavax.passes.build.contraction_geometry import Sizes
 
 # The loads of a vector of four: two of 64 bits.
 _LOADS = 2
-# With this many sums per invocation or more, 256 invocations take all registers of a processor. Chosen
-# by `python -m benchmarks.contraction_tiles`.
-_ALONE = 128
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,11 @@ class Tile(ABC):
 
     def invocations(self, sizes: Sizes) -> int:
         return self.tiles(sizes) * self.threads
+
+    @property
+    def results(self) -> int:
+        """The elements of the result that an invocation writes."""
+        return self.rows * self.columns // self.threads
 
     def use(self, sizes: Sizes) -> float:
         """The share of the tiles' elements that are part of the result."""
@@ -100,11 +102,6 @@ class SharedTile(Tile):
         return self.threads_of_slice * self.slices
 
     @property
-    def is_alone(self) -> bool:
-        """Whether its sums take all registers of a processor, so that there are none for another workgroup."""
-        return self.register_rows * self.register_columns >= _ALONE
-
-    @property
     def shared_bytes(self) -> int:
         """The most bytes of shared memory. Four steps of a transposed operand are two vectors apart."""
         joined = self.rows * self.columns * self.slices if self.slices > 1 else 0
@@ -127,7 +124,8 @@ class CooperativeTile(Tile):
     """Rows and columns of the result that a workgroup computes with matrices, and the depth that it stages at a time.
 
     Its subgroups form a grid, and each computes a part of the tile in matrices of `shape`, which `lanes` share.
-    Rows, columns and depth are multiples of 8, and of the shape's. Slices are as for shared tiles, a grid each.
+    Rows, columns and depth are multiples of 8, and of the shape's. Slices are as for shared tiles, a grid each. A tile
+    that reads ahead has its operands read into the cache at its start (ahead.py).
     """
 
     depth: int
@@ -136,6 +134,7 @@ class CooperativeTile(Tile):
     shape: MatrixShape
     lanes: int
     slices: int = 1
+    reads_ahead: bool = False
 
     @property
     def subgroups_of_slice(self) -> int:
@@ -164,6 +163,11 @@ class CooperativeTile(Tile):
     @property
     def matrices_across(self) -> int:
         return self.subgroup_columns // self.shape.n
+
+    @property
+    def sums(self) -> int:
+        """The sums of an invocation."""
+        return self.rows * self.columns // (self.subgroups_of_slice * self.lanes)
 
     @property
     def vectors(self) -> float:
@@ -282,6 +286,7 @@ COOPERATIVE_TILES: tuple[tuple[int, ...], ...] = (
     (128, 128, 32, 2, 2),
     (96, 128, 64, 2, 2),
     (64, 96, 64, 2, 2),
+    (64, 96, 128, 2, 2, 2),
     (64, 64, 64, 2, 2),
     (64, 64, 128, 2, 2, 2),
     (32, 32, 128, 2, 2),

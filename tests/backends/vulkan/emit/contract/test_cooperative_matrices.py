@@ -385,14 +385,26 @@ def test_sums_that_maps_add_have_parts_where_large_tiles_are_few(
     ("sizes", "together", "tile"),
     [
         ((2048, 576, 576), 1, (64, 96)),  # 192 tiles, all at once
-        ((2048, 1536, 576), 1, (64, 96)),
+        ((2048, 1536, 576), 1, (96, 128)),  # 110 in place of 192, which take longer than their ends
         ((2048, 1536, 576), 2, (96, 128)),  # 384
+        ((1576, 3072, 768), 1, (96, 128)),
+        ((3200, 256, 256), 1, (64, 64)),  # a short sum, beside which the ends of a large tile are long
         ((8192, 576, 576), 1, (128, 128)),
     ],
 )
 def test_small_tiles_that_all_run_at_once(sizes: tuple[int, int, int], together: int, tile: tuple[int, int]) -> None:
     chosen = choose_schedule(dot_of(*sizes), WITH_MATRICES, together=together)
     assert (chosen.rows, chosen.columns) == tile
+
+
+def test_a_tile_a_processor_has_slices_and_reads_ahead() -> None:
+    """128 tiles of 64 x 96 on as many processors: each waits for its own loads alone."""
+    profile = replace(WITH_MATRICES, shared_memory_bytes=49152)
+    chosen = choose_schedule(dot_of(1024, 3072, 768), profile)
+    assert isinstance(chosen, CooperativeTile)
+    assert (chosen.rows, chosen.columns, chosen.slices, chosen.reads_ahead) == (64, 96, 2, True)
+    two = choose_schedule(dot_of(1024, 3072, 768), profile, together=2)
+    assert isinstance(two, CooperativeTile) and not two.reads_ahead
 
 
 def test_a_cpu_driver_makes_none() -> None:

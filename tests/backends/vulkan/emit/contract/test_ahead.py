@@ -1,0 +1,112 @@
+"""Operands that a product's workgroups read ahead: each line of 64 bytes once, by one of those that need it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+from lavax.backends.vulkan.compile import pipelines
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.emit.contract import ahead
+from lavax.backends.vulkan.emit.contract import kernel as contract
+from lavax.backends.vulkan.emit.contract.span import Span
+from lavax.backends.vulkan.emit.contract.tiles import cooperative_tile, fits
+from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
+from lavax.backends.vulkan.plan.profile import MatrixShape
+from lavax.ir.parser import parse
+from lavax.ir.types import DTYPES
+from lavax.passes.build.contraction_geometry import sizes_of
+from lavax.passes.kernels.index import Index, constant, substitute
+from lavax.passes.simplify import remove_stop_gradient
+from tests.backends.vulkan.emit.matrix_emulation import emulated
+from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with
+
+
+def value_of(index: Index) -> int:
+    found = substitute(index, {"lane": constant(0)})
+    assert found.low == found.high
+    return found.low
+
+
+def read_by_all(m: int, k: int, n: int, form: str, side: int, rows: int, columns: int) -> list[tuple[int, int]]:
+    """The places along the free axis and along the sum that all workgroups of a product read, in their order."""
+    left, right = (f"{m},{k}", f"{k},{n}") if form == "plain" else (f"{k},{m}", f"{n},{k}")
+    axes = "[1]x[0]" if form == "plain" else "[0]x[1]"
+    text = f"""
+graph (x: bf16[{left}], w: bf16[{right}]) {{
+  %0 = dot(x, w) contract={axes} : bf16[{m},{n}]
+  return %0
+}}
+"""
+    dot = parse(text).nodes[0]
+    contraction: Any = SimpleNamespace(dot=dot, sizes=sizes_of(dot))
+    found = []
+    for down in range(-(-m // rows)):
+        for across in range(-(-n // columns)):
+            spans = Span(m, rows, constant(down), EIGHT), Span(n, columns, constant(across), EIGHT)
+            count, place = ahead._lines(contraction, spans, side)
+            for number in range(count):
+                free, step = place(constant(number))[0]
+                found.append((value_of(free), value_of(step)))
+    return found
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("form", ["plain", "transposed"])
+@pytest.mark.parametrize("sizes", [(128, 128, 192), (96, 256, 64), (200, 96, 104)])
+def test_the_workgroups_together_read_both_operands(sizes: tuple[int, int, int], form: str, side: int) -> None:
+    m, k, n = sizes
+    found = read_by_all(m, k, n, form, side, 64, 64)
+    extent = n if side else m
+    if (form == "plain") == (side == 0):  # lines along the sum
+        assert {(row, step) for row in range(extent) for step in range(0, k, 32)} <= set(found)
+    else:
+        lines = {(step, free // 32) for free, step in found}
+        assert {(step, part) for step in range(k) for part in range(extent // 32)} <= lines
+    assert all(0 <= free < extent and 0 <= step < k for free, step in found)
+    if m % 64 == n % 64 == 0:
+        assert len(found) <= 1.5 * len(set(found))  # and hardly any line twice
+
+
+def test_what_is_needed_first_is_read_first() -> None:
+    steps = [step for _, step in read_by_all(64, 1024, 64, "plain", 0, 64, 64)]
+    assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize(
+    ("shapes", "swapped"),
+    [(((128, 128), (128, 192)), False), (((96, 128), (72, 96)), True), (((2, 72, 64), (2, 64, 104)), False)],
+)
+def test_products_that_read_ahead_are_right(
+    shapes: tuple[tuple[int, ...], ...], swapped: bool, held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operands in 16 bits are read ahead, and those that are rounded on their way are not. On any device."""
+    matrices = (MatrixShape("bf16", 16, 16, 16),)
+    tile = cooperative_tile((64, 64, 64, 2, 2), "bf16", replace(backend().profile, matrices=matrices))
+    device, lanes = backend_with(kind="gpu", matrices=matrices), backend().profile.subgroup_size
+    if not fits(tile, device.profile):
+        pytest.skip("less shared memory than the tile takes")
+    sources = []
+
+    def compiled(source: str) -> bytes:
+        sources.append(source)
+        return compile_glsl(emulated(source, lanes))
+
+    monkeypatch.setattr(pipelines, "compile_glsl", compiled)
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: replace(tile, reads_ahead=True))
+    dtype, random = DTYPES["bf16" if held else "f32"], np.random.default_rng(0)
+    arrays = tuple(dtype.rounded(random.standard_normal(shape, np.float32)) for shape in shapes)
+
+    def product(x: Any, w: Any) -> Any:
+        return x.T @ w.T if swapped else x @ w
+
+    kinds = (lx.ShapeDtype(shape, dtype.user) for shape in shapes)
+    graph = remove_stop_gradient(lx.trace(lx.matmul_precision("bfloat16")(product))(*kinds))
+    assert_agrees(graph, arrays, device=device)
+    assert any("gl_NumWorkGroups.z == 0u" in source for source in sources) == held
