@@ -16,9 +16,9 @@ USUAL = frozenset({"vmap", "jvp", *REVERSE})
 FLOAT_STEPS = {"floor", "ceil", "round", "truncate", "sign", "stop_gradient"}
 OF_WHOLE_ORDERS = {"expn", "polygamma"}
 _UNIT = 2.0**-23
-# Operations that have tests of their own: tests/lavax/test_callbacks_on_device.py, tests/lavax/numpy/complex and
-# tests/lavax/numpy/fft.
-ELSEWHERE = {"host_call", "complex", "conjugate", "fft", "imag", "irfft", "real", "rfft", "unit_root"}
+# Operations that have tests of their own: tests/lavax/test_callbacks_on_device.py, tests/lavax/numpy/complex,
+# tests/lavax/numpy/fft, and tests/backends/vulkan/run/test_wavefront.py for loops that only scheduling puts together.
+ELSEWHERE = {"host_call", "complex", "conjugate", "fft", "imag", "irfft", "real", "rfft", "unit_root", "wavefront"}
 ON_DEVICE = sorted(OPERATIONS.keys() - ELSEWHERE)
 
 
