@@ -307,8 +307,8 @@ def broadcast_tile(tile: tuple[int, int], lanes: int) -> BroadcastTile:
 def cooperative_tile(tile: tuple[int, ...], dtype: str, profile: DeviceProfile) -> CooperativeTile:
     """A tile of the form of COOPERATIVE_TILES, with the device's matrices of the dtype."""
     shape = next(shape for shape in profile.matrices if shape.dtype == dtype)
-    rows, columns, depth, down, across, *slices = tile
-    return CooperativeTile(rows, columns, depth, down, across, shape, profile.subgroup_size, *slices)
+    rows, columns, depth, down, across, slices = (*tile, 1)[:6]
+    return CooperativeTile(rows, columns, depth, down, across, shape, profile.subgroup_size, slices)
 
 
 def fits(tile: SharedTile | CooperativeTile, profile: DeviceProfile) -> bool:
