@@ -80,15 +80,27 @@ def test_what_is_needed_first_is_read_first() -> None:
 
 @pytest.mark.parametrize("held", [True, False])
 @pytest.mark.parametrize(
+    ("form", "size"),
+    [
+        ((64, 64, 64, 2, 2), 16),
+        ((32, 48, 64, 2, 2, 2), 8),  # 64 x 96 in slices of half the steps, at half its size
+    ],
+)
+@pytest.mark.parametrize(
     ("shapes", "swapped"),
     [(((128, 128), (128, 192)), False), (((96, 128), (72, 96)), True), (((2, 72, 64), (2, 64, 104)), False)],
 )
 def test_products_that_read_ahead_are_right(
-    shapes: tuple[tuple[int, ...], ...], swapped: bool, held: bool, monkeypatch: pytest.MonkeyPatch
+    shapes: tuple[tuple[int, ...], ...],
+    swapped: bool,
+    form: tuple[int, ...],
+    size: int,
+    held: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Operands in 16 bits are read ahead, and those that are rounded on their way are not. On any device."""
-    matrices = (MatrixShape("bf16", 16, 16, 16),)
-    tile = cooperative_tile((64, 64, 64, 2, 2), "bf16", replace(backend().profile, matrices=matrices))
+    matrices = (MatrixShape("bf16", size, size, size),)
+    tile = cooperative_tile(form, "bf16", replace(backend().profile, matrices=matrices))
     device, lanes = backend_with(kind="gpu", matrices=matrices), backend().profile.subgroup_size
     if not fits(tile, device.profile):
         pytest.skip("less shared memory than the tile takes")
