@@ -112,9 +112,14 @@ class MatrixGateTile:
         return self.depth // 8 + 1
 
     @property
+    def line_of_sums(self) -> int:
+        """The same for rows of sums, which take the place of staged lines: each matrix has rows of its own."""
+        return max(self.line, self.shape.n // VECTOR + 1)
+
+    @property
     def staged(self) -> int:
-        """Vectors of a subgroup in shared memory."""
-        return (self.rows + self.lines) * self.line
+        """Vectors of a subgroup in shared memory: staged lines, then sums."""
+        return max((self.rows + self.lines) * self.line, self.across * self.rows * self.line_of_sums)
 
 
 def are_gates(dot: Node, profile: DeviceProfile) -> bool:
@@ -157,13 +162,15 @@ def tile_of(sizes: Sizes, products: int, profile: DeviceProfile, beside: int = 1
     own = 1 << (GATE_PRODUCTS.sums // products).bit_length() - 1
     own = min(own, 1 << (sizes.m - 1).bit_length())
     rows = min(GATE_PRODUCTS.tile_rows, -(-sizes.m // own) * own)
+    has_lanes = profile.subgroup_shuffle and profile.knows_subgroup_size
     found = None
     for columns in GATE_PRODUCTS.tile_columns:
         tile = GateTile(rows, columns, own, 1)
         slices = 1 << min(GATE_PRODUCTS.threads // tile.units, sizes.k // VECTOR).bit_length() - 1
         while GateTile(rows, columns, own, slices).shared_bytes(products) > profile.shared_memory_bytes:
             slices //= 2
-        found = GateTile(rows, columns, own, slices, 1 if slices % profile.subgroup_size else profile.subgroup_size)
+        lanes = profile.subgroup_size if has_lanes and slices % profile.subgroup_size == 0 else 1
+        found = GateTile(rows, columns, own, slices, lanes)
         if _are_enough(found.tiles(sizes), beside, profile):
             break
     assert found is not None

@@ -48,7 +48,7 @@ class GatesByMatrices(GateKernel):
         column = linear([(remainder(element, tile.columns), 1)], number * tile.columns)
         matrix, column = quotient(column, tile.shape.n), remainder(column, tile.shape.n)
         line = linear([(quotient(element, tile.columns), 1), (matrix, tile.rows)])
-        row = linear([(line, tile.line), (quotient(column, VECTOR), 1)])
+        row = linear([(line, tile.line_of_sums), (quotient(column, VECTOR), 1)])
         at = body.declare(body.scopes[-1], "int", body.index(row))
         component = body.declare(body.scopes[-1], "int", body.index(remainder(column, VECTOR)))
         body.line(f"float {name} = uintBitsToFloat({_STAGED}[{at}][{component}]);")
@@ -79,8 +79,8 @@ class GatesByMatrices(GateKernel):
         body.line("subgroupBarrier();")
         for down, across in sums:
             first, layout = across * tile.rows + down * tile.shape.m, "gl_CooperativeMatrixLayoutRowMajor"
-            at = f"own + {first * tile.line}"
-            body.line(f"coopMatStore({_sum(down, across)}, {_STAGED}, {at}, {tile.line}, {layout});")
+            at = f"own + {first * tile.line_of_sums}"
+            body.line(f"coopMatStore({_sum(down, across)}, {_STAGED}, {at}, {tile.line_of_sums}, {layout});")
 
     # -- staging ------------------------------------------------------------------------------------------------------
 

@@ -293,6 +293,17 @@ def test_infinite_weights_at_the_end_of_a_sum_are_counted_once() -> None:
         np.testing.assert_allclose(found, wanted, atol=2e-5)
 
 
+def test_devices_without_shuffles_add_up_all_slices_in_shared_memory() -> None:
+    function, arguments = CELLS["lstm of one row"][0]
+    graph = graph_of(function, arguments)
+    has, lacks = (backend_with(kind="gpu", subgroup_shuffle=able) for able in (True, False))
+    plans = [device.lower(graph).plan for device in (has, lacks)]
+    turns = [each.shader.source for plan in plans for each in plan.dispatches if ".last0." in each.name]
+    assert ["subgroupShuffleXor" in turn for turn in turns] == [True, False]
+    for found, wanted in zip(run(graph, [*arguments], device=lacks), interpret(graph, *arguments), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
+
+
 # -- choices -----------------------------------------------------------------------------------------------------------
 
 

@@ -65,6 +65,34 @@ def test_cells_by_matrices_compute_what_the_interpreter_does(name: str, dtype: s
         np.testing.assert_allclose(found.astype("f"), right.astype("f"), rtol=0, atol=0.06 * scale)
 
 
+@pytest.mark.parametrize("function", [lstm, gru])
+def test_matrices_of_fewer_columns_have_room_for_the_sums_of_both(function: Callable[..., Any]) -> None:
+    """Two of them have more rows of sums than there were staged lines."""
+    narrow = tuple(MatrixShape(dtype, 8, 8, 16) for dtype in ("bf16", "f16"))
+    _, arguments = case(function, 18, 64, 4 if function is lstm else 3, turns=1)
+    given = tuple(np.asarray(x).astype(np.float16) for x in arguments)
+    graph = graph_of(function, given)
+    profile = replace(WITH_MATRICES, matrices=narrow)
+    sources = [each.shader.source for each in emit_program(program_of(graph, profile), profile).dispatches]
+    assert any("sum0_1" in source for source in sources)
+    results = run(graph, given, device=backend_with(kind="gpu", matrices=narrow))
+    for found, right in zip(results, interpret(graph, *given), strict=True):
+        np.testing.assert_allclose(found.astype("f"), right.astype("f"), rtol=0, atol=0.01)
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 16), (8, 8, 16), (16, 8, 8), (32, 8, 16), (16, 32, 16), (8, 16, 16)])
+@pytest.mark.parametrize("is_sum", [False, True])
+def test_sums_have_rows_of_their_own(shape: tuple[int, int, int], is_sum: bool) -> None:
+    profile = replace(WITH_MATRICES, matrices=(MatrixShape("bf16", *shape),))
+    texts = [SUM.format(m=m, k=512, left="%0", right="x") if is_sum else GATES.format(**AS_THEY_ARE | {"m": m})
+             for m in (5, 17, 32, 256)]  # fmt: skip
+    for tile in (matrix_tile_of(_products(text), is_sum, profile) for text in texts):
+        assert tile is not None
+        assert 4 * tile.line_of_sums >= tile.shape.n
+        assert tile.across * tile.rows * tile.line_of_sums <= tile.staged
+        assert 16 * tile.staged * tile.slices <= profile.shared_memory_bytes
+
+
 @pytest.mark.parametrize(("function", "dtype"), [(lstm, "bf16"), (gru, "f16")])
 def test_gradients_multiply_the_sum_of_their_products_by_matrices(function: Callable[..., Any], dtype: str) -> None:
     """Gates' gradients have a left factor each, and one matrix holds the sum of their products."""
