@@ -47,8 +47,13 @@ class _Walk:
     carried: dict[Node, list[bool]] = field(default_factory=dict)  # by loop: which carried values differ
 
 
-def gated(graph: Graph, differs: Sequence[bool]) -> Gated:
-    """`graph`, whose inputs differ between elements as said, with gradients of elements that take it alone."""
+def gated(graph: Graph, differs: Sequence[bool], results: Sequence[bool] | None = None) -> Gated:
+    """`graph`, whose inputs differ between elements as said, with gradients of elements that take it alone.
+
+    `results` says which outputs of a graph within a branch differ where they are used: an output that is the same for
+    all is then watched, and otherwise may get a cotangent that is no number from what is computed of it, as that of a
+    loop's next turn. Those of a branch itself are selected.
+    """
     (taken,) = further_inputs("taken", [_FLAG], graph.inputs)
     differing = {node for node, flag in zip(graph.inputs, differs, strict=True) if flag}
     walk = _Walk(taken, {node: node for node in graph.inputs}, differing)
@@ -61,11 +66,17 @@ def gated(graph: Graph, differs: Sequence[bool]) -> Gated:
                 differing.add(node)
         else:
             walk.found[node] = with_operands(node, tuple(operands))
+    outputs = [walk.found[output] for output in graph.outputs]
+    for number, (output, used) in enumerate(zip(graph.outputs, results or [], strict=False)):
+        if output not in differing and used:
+            outputs[number] = watched(outputs[number], taken)
+        elif output not in differing:
+            walk.steep.add(output)
     for node in reversed(graph.nodes):
         if node not in differing and (node in walk.steep or not _keeps_zeros(node)):
             walk.steep.update(node.operands)
     steep = tuple(node in walk.steep and not flag for node, flag in zip(graph.inputs, differs, strict=True))
-    return Gated(graph_of([*graph.inputs, taken], [walk.found[output] for output in graph.outputs]), steep)
+    return Gated(graph_of([*graph.inputs, taken], outputs), steep)
 
 
 def _differs(node: Node, walk: _Walk) -> bool:
@@ -119,7 +130,7 @@ def _as_it_is(node: Node, operands: list[Node], flags: list[bool], walk: _Walk) 
 def _switch(node: Node, operands: list[Node], flags: list[bool], walk: _Walk) -> Node:
     """An element that does not take the branch may choose any branch within: what is steep in one of them is watched
     for each element, because whether any element takes both is known in neither."""
-    found = [gated(branch, flags[1:]) for branch in node.attrs["branches"]]
+    found = [gated(branch, flags[1:], _all_of(branch)) for branch in node.attrs["branches"]]
     steep = [False, *(any(column) for column in zip(*(branch.steep for branch in found), strict=True))]
     if flags[0] and any(steep):
         own = _own(operands, [not flag for flag in steep], walk.taken)
@@ -128,7 +139,7 @@ def _switch(node: Node, operands: list[Node], flags: list[bool], walk: _Walk) ->
 
 
 def _checkpoint(node: Node, operands: list[Node], flags: list[bool], walk: _Walk) -> Node:
-    body = gated(node.attrs["body"], flags)
+    body = gated(node.attrs["body"], flags, _all_of(node.attrs["body"]))
     return _holding(node, operands, walk, {"body": body.graph}, body.steep)
 
 
@@ -137,8 +148,13 @@ def _scan(node: Node, operands: list[Node], flags: list[bool], walk: _Walk) -> N
     walk.carried[node] = carried = _differing_carries(body, flags, carries)
     keep = [flag or not later for flag, later in zip(flags, carried, strict=False)]
     before = _own(operands[:carries], keep, walk.taken)
-    step = gated(body, [*carried, *flags[carries:]])
-    return _holding(node, [*before, *operands[carries:]], walk, {"body": step.graph}, step.steep)
+    step = gated(body, [*carried, *flags[carries:]], [*carried, *_all_of(body)[carries:]])
+    steep = [*(not flag for flag in carried), *step.steep[carries:]]
+    return _holding(node, [*before, *operands[carries:]], walk, {"body": step.graph}, steep)
+
+
+def _all_of(graph: Graph) -> list[bool]:
+    return [True] * len(graph.outputs)
 
 
 def _while(node: Node, operands: list[Node], flags: list[bool], walk: _Walk) -> Node:

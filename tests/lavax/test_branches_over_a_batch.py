@@ -111,6 +111,54 @@ def test_a_branch_that_no_element_takes_adds_nothing(name: str) -> None:
     close(lx.compile(lx.grad(turns, 1))(np.stack([x, x]), DEAD), 2 * expected)
 
 
+def _summed_before(w: Any, x: Any) -> Any:
+    (shared, own), _ = lx.lax.scan(lambda c, _: ((c[0] + w, c[1] * x), None), (w, x), None, length=3)
+    return own * lnp.sqrt(shared)
+
+
+def _one_turn_later(w: Any, x: Any) -> Any:
+    turn = lambda c, _: ((c[1] + 0.0, c[1], c[2] + x * lnp.sqrt(c[0])), None)  # noqa: E731
+    return lx.lax.scan(turn, (lnp.ones(()), w, x), None, length=3)[0][2]
+
+
+def _stacked(w: Any, x: Any) -> Any:
+    (_, own), rows = lx.lax.scan(lambda c, _: ((c[0] + w, c[1] + x), c[0]), (w, x), None, length=3)
+    return own * lnp.sum(lnp.sqrt(rows))
+
+
+def _replaced(w: Any, x: Any) -> Any:
+    return lx.lax.scan(lambda c, _: ((w + 0.0, c[1] + lnp.sqrt(c[0])), None), (x, x), None, length=3)[0][1]
+
+
+# They hand a number that is the same for all on as it is, to a root that is computed of it later.
+HANDED_ON: dict[str, Branch] = {
+    "summed before": _summed_before,
+    "one turn later": _one_turn_later,
+    "stacked": _stacked,
+    "instead of what differs": _replaced,
+    "by a branch within": lambda w, x: lnp.sqrt(lx.lax.cond(x < 1, lambda: w + 0.0, lambda: x)),
+    "by what is recomputed": lambda w, x: lnp.sqrt(lx.checkpoint(lambda w, x: (w + 0.0, x))(w, x)[0]) * x,
+}
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+@pytest.mark.parametrize("elements", [(0.5, 0.25), (0.5, 0.25, 4)])
+def test_what_is_handed_on_and_no_element_takes_adds_nothing(name: str, elements: tuple[float, ...]) -> None:
+    branch = HANDED_ON[name]
+    x = np.array(elements, "f")
+
+    def loss(w: Any) -> Any:
+        chosen = lambda v: lx.lax.cond(v > 1, branch, lambda w, v: v * w, w, v)  # noqa: E731
+        return lnp.sum(lx.vmap(chosen)(x)) * 2
+
+    def by_elements(w: Any) -> Any:
+        return sum(branch(w, v) if v > 1 else v * w for v in x) * 2
+
+    for start in (0.0, 1.0):
+        found, expected = (np.asarray(lx.compile(lx.grad(each))(np.float32(start))) for each in (loss, by_elements))
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_a_branch_within_a_branch_that_is_not_taken_adds_nothing() -> None:
     """The element that does not take the outer branch chooses the inner one, and the element that does does not."""
 
