@@ -110,9 +110,12 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, togeth
         busy = (tile for tile in tiles if tile.invocations(every) >= profile.busy_invocations)
         return next(busy, max(tiles, key=lambda tile: tile.invocations(every)))
     tile = min(tiles, key=lambda tile: cost_of_tile(tile, every, profile))
-    if isinstance(tile, CooperativeTile) and tile.tiles(sizes) * together <= processors_of(profile):
-        return replace(tile, reads_ahead=True)
-    return tile
+    return _ahead_if_alone(tile, together * tile.tiles(sizes), profile) if isinstance(tile, CooperativeTile) else tile
+
+
+def _ahead_if_alone(tile: CooperativeTile, tiles: int, profile: DeviceProfile) -> CooperativeTile:
+    """The tile, which reads ahead if each of so many has a processor to itself."""
+    return replace(tile, reads_ahead=tiles <= processors_of(profile))
 
 
 def shares_shader(dot: Node, profile: DeviceProfile) -> bool:
@@ -131,7 +134,8 @@ def candidates(dot: Node, profile: DeviceProfile, epilogue: int = 0) -> list[Con
         found += subgroup_tiles(sizes, profile)
     elif cooperative_tiles(dot, sizes, profile, epilogue):
         matrices = (cooperative_tile(tile, dot.attrs["precision"], profile) for tile in COOPERATIVE_TILES)
-        found += [tile for tile in matrices if tile.divides() and fits(tile, profile)]
+        fitting_matrices = [tile for tile in matrices if tile.divides() and fits(tile, profile)]
+        found += [_ahead_if_alone(tile, tile.tiles(sizes), profile) for tile in fitting_matrices]
     elif shared_tiles(dot, sizes, profile, epilogue):
         tiles = (*SHARED_TILES, *NARROW_TILES, *OTHER_TILES)
         fitting = [tile for tile in tiles if fits(tile, profile)]

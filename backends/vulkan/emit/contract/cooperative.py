@@ -142,7 +142,9 @@ class CooperativeEmitter:
     def _sum_loop(self) -> None:
         """The loop over parts: each iteration loads a part, multiplies the one before, and stages the loaded one."""
         body = self.body
-        ahead = read_ahead(self.contraction, self.spans, self.tile) if self.tile.reads_ahead else []
+        # How many numbers there are depends on the sizes: a shader that serves every shape reads none of them.
+        reads_ahead = self.tile.reads_ahead and not body.parameters.lifted
+        ahead = read_ahead(self.contraction, self.spans, self.tile) if reads_ahead else []
         with body.block("", frozenset(("k",))):
             body.line("int k = 0;")
             self._stage_parts(*self._load_parts())

@@ -17,12 +17,13 @@ from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.span import Span
 from lavax.backends.vulkan.emit.contract.tiles import cooperative_tile, fits
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
-from lavax.backends.vulkan.plan.profile import MatrixShape
+from lavax.backends.vulkan.plan.profile import GENERIC_GPU, MatrixShape
 from lavax.ir.parser import parse
 from lavax.ir.types import DTYPES
 from lavax.passes.build.contraction_geometry import sizes_of
 from lavax.passes.kernels.index import Index, constant, substitute
 from lavax.passes.simplify import remove_stop_gradient
+from tests.backends.vulkan.emit.emission import dispatch_of
 from tests.backends.vulkan.emit.matrix_emulation import emulated
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with
 
@@ -33,17 +34,20 @@ def value_of(index: Index) -> int:
     return found.low
 
 
-def read_by_all(m: int, k: int, n: int, form: str, side: int, rows: int, columns: int) -> list[tuple[int, int]]:
-    """The places along the free axis and along the sum that all workgroups of a product read, in their order."""
+def product(m: int, k: int, n: int, form: str = "plain") -> str:
     left, right = (f"{m},{k}", f"{k},{n}") if form == "plain" else (f"{k},{m}", f"{n},{k}")
     axes = "[1]x[0]" if form == "plain" else "[0]x[1]"
-    text = f"""
+    return f"""
 graph (x: bf16[{left}], w: bf16[{right}]) {{
   %0 = dot(x, w) contract={axes} : bf16[{m},{n}]
   return %0
 }}
 """
-    dot = parse(text).nodes[0]
+
+
+def read_by_all(m: int, k: int, n: int, form: str, side: int, rows: int, columns: int) -> list[tuple[int, int]]:
+    """The places along the free axis and along the sum that all workgroups of a product read, in their order."""
+    dot = parse(product(m, k, n, form)).nodes[0]
     contraction: Any = SimpleNamespace(dot=dot, sizes=sizes_of(dot))
     found = []
     for down in range(-(-m // rows)):
@@ -115,10 +119,21 @@ def test_products_that_read_ahead_are_right(
     dtype, random = DTYPES["bf16" if held else "f32"], np.random.default_rng(0)
     arrays = tuple(dtype.rounded(random.standard_normal(shape, np.float32)) for shape in shapes)
 
-    def product(x: Any, w: Any) -> Any:
+    def multiplied(x: Any, w: Any) -> Any:
         return x.T @ w.T if swapped else x @ w
 
     kinds = (lx.ShapeDtype(shape, dtype.user) for shape in shapes)
-    graph = remove_stop_gradient(lx.trace(lx.matmul_precision("bfloat16")(product))(*kinds))
+    graph = remove_stop_gradient(lx.trace(lx.matmul_precision("bfloat16")(multiplied))(*kinds))
     assert_agrees(graph, arrays, device=device)
     assert any("gl_NumWorkGroups.z == 0u" in source for source in sources) == held
+
+
+def test_a_shader_for_every_shape_reads_none_ahead() -> None:
+    """How many numbers an invocation reads depends on the sizes, which another shape's eager program changes."""
+    matrices = (MatrixShape("bf16", 16, 16, 16),)
+    profile = replace(GENERIC_GPU, matrices=matrices, float16=True, storage_16bit=True, memory_model=True)
+    texts = [product(256, 256, 256), product(192, 256, 320)]
+    compiled = [dispatch_of(text, profile).shader.source for text in texts]
+    eager = [dispatch_of(text, profile, eager=True).shader.source for text in texts]
+    assert all("gl_NumWorkGroups.z == 0u" in source for source in compiled) and compiled[0] != compiled[1]
+    assert eager[0] == eager[1]

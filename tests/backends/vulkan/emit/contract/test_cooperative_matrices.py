@@ -17,6 +17,7 @@ from lavax.backends.vulkan.compile import shader_compiler
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS, with_brain_floats
 from lavax.backends.vulkan.emit.contract import kernel as contract
 from lavax.backends.vulkan.emit.contract.choose import (
+    candidates,
     choose_schedule,
     leaves_idle,
     line_of,
@@ -405,6 +406,16 @@ def test_a_tile_a_processor_has_slices_and_reads_ahead() -> None:
     assert (chosen.rows, chosen.columns, chosen.slices, chosen.reads_ahead) == (64, 96, 2, True)
     two = choose_schedule(dot_of(1024, 3072, 768), profile, together=2)
     assert isinstance(two, CooperativeTile) and not two.reads_ahead
+
+
+def test_tiles_are_timed_as_they_would_be_chosen() -> None:
+    """Each that has a processor to itself reads ahead, not only the one that the rules prefer."""
+    profile = replace(WITH_MATRICES, shared_memory_bytes=49152)
+    dot = dot_of(1024, 3072, 768)
+    tiles = candidates(dot, profile)
+    assert tiles[0] == choose_schedule(dot, profile) and len(set(map(repr, tiles))) == len(tiles)
+    ahead = {(tile.rows, tile.columns): tile.reads_ahead for tile in tiles if isinstance(tile, CooperativeTile)}
+    assert ahead == {(128, 128): True, (96, 128): True, (64, 96): True, (64, 64): False, (32, 32): False}
 
 
 def test_a_cpu_driver_makes_none() -> None:
