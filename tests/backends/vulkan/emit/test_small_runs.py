@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -88,6 +88,15 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
 }
 
 
+@pytest.fixture
+def compiled_anew() -> Iterator[None]:
+    """No program is taken from one that was compiled under other limits, nor leaves one to other tests."""
+    lx.clear_caches()
+    yield
+    lx.clear_caches()
+
+
+@pytest.mark.usefixtures("compiled_anew")
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("least", [SMALL_RUNS.least, 2])
 def test_results(name: str, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
