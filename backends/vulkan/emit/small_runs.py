@@ -67,9 +67,12 @@ def _runs(steps: Sequence[KernelStep], together: Together) -> Iterator[list[Kern
     """All steps in their order. No run has a kernel twice, whose code the driver would compile twice."""
     run: list[KernelStep] = []
     keys: list[object] = []
+    short: dict[tuple[object, ...], bool] = {}  # of steps of equal kernels, whose shaders are as long
     for step in steps:
-        own = [key for kernel in step.kernels if (key := kernel_key(kernel)) is not None]
-        is_short = _is_short(step, steps, together)
+        own = tuple(key for kernel in step.kernels if (key := kernel_key(kernel)) is not None)
+        if len(own) < len(step.kernels) or own not in short:
+            short[own] = _is_short(step, steps, together)
+        is_short = short[own]
         full = sum(len(each.kernels) for each in (*run, step)) > SMALL_RUNS.kernels
         if not is_short or full or any(key in keys for key in own):
             yield run

@@ -147,3 +147,18 @@ def test_temporaries_that_lie_in_memory_of_others_are_no_texels() -> None:
     for (one, other), shared in together.items():
         assert emission._is_within(one, {other}) == shared
     assert not emission._is_within("x", set(ends))
+
+
+def test_equal_kernels_are_asked_once_how_long_their_shaders_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that Python writes out has hundreds of equal kernels."""
+    asked = []
+    is_short = small_runs._is_short
+    monkeypatch.setattr(small_runs, "_is_short", lambda step, *rest: asked.append(step) or is_short(step, *rest))
+
+    def written_out(x: Any) -> Any:
+        for _ in range(40):
+            x = lnp.cumsum(x) * 0.5 + lnp.sum(x)
+        return x
+
+    emit_program(_program(written_out, _normal(64)), CPU_DRIVER)
+    assert 0 < len(asked) <= 8
