@@ -9,7 +9,7 @@ from lavax.backends.vulkan.emit.contract.choose_cpu import tile_for_cpu, tiles_f
 from lavax.backends.vulkan.emit.contract.choose_gpu import (
     SPLIT_SUMS,
     cooperative_tiles,
-    cost_of_tile,
+    fastest,
     parts_of_sum,
     processors_of,
     shared_tiles,
@@ -109,7 +109,7 @@ def choose_schedule(dot: Node, profile: DeviceProfile, epilogue: int = 0, togeth
     if tiles[0] in NARROW_TILES:
         busy = (tile for tile in tiles if tile.invocations(every) >= profile.busy_invocations)
         return next(busy, max(tiles, key=lambda tile: tile.invocations(every)))
-    tile = min(tiles, key=lambda tile: cost_of_tile(tile, every, profile))
+    tile = fastest(tiles, every, profile)
     return _ahead_if_alone(tile, together * tile.tiles(sizes), profile) if isinstance(tile, CooperativeTile) else tile
 
 
@@ -206,10 +206,8 @@ def leaves_idle(dot: Node, profile: DeviceProfile) -> bool:
     if profile.kind == "cpu" or not dot.attrs["precision"] or is_along_sums(dot, sizes, profile):
         return False
     tiles = cooperative_tiles(dot, sizes, profile, 0, stored=True)
-    if not tiles:
-        return False
-    tile = min(tiles, key=lambda tile: cost_of_tile(tile, sizes, profile))
-    return tile.tiles(sizes) < _IDLE_PROCESSORS.tiles * processors_of(profile)
+    few = _IDLE_PROCESSORS.tiles * processors_of(profile)
+    return bool(tiles) and fastest(tiles, sizes, profile).tiles(sizes) < few
 
 
 def line_of(dot: Node, profile: DeviceProfile) -> int:

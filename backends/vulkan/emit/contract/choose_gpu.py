@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from lavax.backends.vulkan.emit.contract.choose_registers import register_tiles
 from lavax.backends.vulkan.emit.contract.tile_limits import LONGEST_EPILOGUE, WORKGROUP_TILES
@@ -147,6 +148,14 @@ def _of_shared_memory(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> tu
 
 def _are_enough(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:
     return tile.tiles(sizes) >= processors_of(profile) * _ENOUGH_TILES.get((tile.rows, tile.columns), 0)
+
+
+AnyTile = TypeVar("AnyTile", bound=SharedTile | CooperativeTile)
+
+
+def fastest(tiles: Sequence[AnyTile], sizes: Sizes, profile: DeviceProfile) -> AnyTile:
+    """The tile with which a contraction takes the least time, the largest of several."""
+    return min(tiles, key=lambda tile: cost_of_tile(tile, sizes, profile))
 
 
 def cost_of_tile(tile: SharedTile | CooperativeTile, sizes: Sizes, profile: DeviceProfile) -> float:
