@@ -86,7 +86,7 @@ _READ_UNALIGNED_FOUR = """uvec4 read_unaligned_four(uint64_t address, int positi
 }
 """
 # Four elements in two words or in one: drivers for GPUs access vectors of such elements one by one, which takes 2.5
-# times as long (docs/performance/memory_bound.md).
+# times as long.
 _HALVES = """uvec4 halves_of(uvec2 words) {
     return uvec4(words.x & 0xffffu, words.x >> 16, words.y & 0xffffu, words.y >> 16);
 }

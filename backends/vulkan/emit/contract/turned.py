@@ -18,7 +18,7 @@ from lavax.passes.build.contraction_geometry import Sizes, are_windows, sizes_of
 class TurnedTiles:
     """What tiles of windows cost on a CPU driver, in products and sums of a vector with an element per lane.
 
-    Chosen by `python -m benchmarks.limits.convolutions`; docs/performance/lavapipe_kernels.md has the times.
+    Chosen by `python -m benchmarks.limits.convolutions`; docs/performance/convolutions_on_cpus.md has the times.
     """
 
     window: int = 50  # a vector of windows read by each lane

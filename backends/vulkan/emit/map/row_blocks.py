@@ -27,7 +27,7 @@ from lavax.passes.kernels.reads import Coordinates
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """The maps whose invocations have several rows. docs/performance/lavapipe_loops.md, "Neighbouring rows"."""
+    """The maps whose invocations have several rows. docs/performance/grids_on_cpus.md, "Neighbouring rows"."""
 
     rows: tuple[int, ...] = (4, 2)
     axis: int = 8  # all rows of an axis that has so many, as parts that are stacked are known then

@@ -23,7 +23,7 @@ _FOUR_WORDS = VECTOR * WORD_BYTES  # in bytes
 
 @dataclass(frozen=True)
 class WideStores:
-    """The maps that store several vectors at once. docs/performance/lavapipe_operations.md, "Eight words at once"."""
+    """The maps that store several vectors at once. docs/performance/maps_on_cpus.md, "Eight words at once"."""
 
     statements: int = 128  # of the graph, times the vectors that are computed for a store
 

@@ -75,7 +75,7 @@ class WrittenOut:
 @dataclass(frozen=True)
 class ManyShortRows:
     """Rows of which only results are written, such as windows and vectors: an invocation has several, one after the
-    other. docs/performance/lavapipe_operations.md, "Many short rows"."""
+    other. docs/performance/rows_on_cpus.md, "Many short rows"."""
 
     length: int = 32  # of a row, at most
     elements: int = 1 << 15  # of all rows, at least
@@ -87,7 +87,7 @@ class ManyShortRows:
 
 @dataclass(frozen=True)
 class RowTiles:
-    """Tiles of rows that are made of pairs. docs/performance/lavapipe_operations.md, "Pairs"."""
+    """Tiles of rows that are made of pairs. docs/performance/rows_on_cpus.md, "Pairs"."""
 
     lines: tuple[int, ...] = (4, 8, 6, 5, 3, 2)
     reads: float = 0.75  # the most elements that are read, over those of as many rows by themselves

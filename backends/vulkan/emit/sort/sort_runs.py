@@ -18,7 +18,7 @@ from lavax.passes.kernels.kernel import Kernel
 class OwnElements:
     """How many elements an invocation of a CPU driver may have, in rows of at least as many.
 
-    docs/performance/lavapipe_selection.md, "Orders of short rows".
+    docs/performance/sorts_on_cpus.md, "Orders of short rows".
     """
 
     counts: tuple[int, ...] = (8, 4)

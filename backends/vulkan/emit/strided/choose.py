@@ -14,7 +14,7 @@ from lavax.passes.build.contraction_geometry import Sizes
 
 @dataclass(frozen=True)
 class ElementCosts:
-    """What tiles of single elements cost on a CPU driver, in nanoseconds (docs/performance/lavapipe_operations.md).
+    """What tiles of single elements cost on a CPU driver, in nanoseconds (docs/performance/products_on_cpus.md).
 
     A sum is that of one column of each lane.
     """
