@@ -99,11 +99,12 @@ def batch_reshaped(node: Node, batch: tuple[int, ...]) -> Node:
     return build(node.op, *operands, **node.attrs)
 
 
-def _product(left: Node, right: Node, of_left: int, of_right: int) -> Node:
-    """The product that sums over one axis of each operand, counted from the end: 1 or 2."""
+def _product(node: Node, left: Node, right: Node, of_left: int, of_right: int) -> Node:
+    """The product that sums over one axis of each operand, counted from the end: 1 or 2. It may round what `node`
+    says."""
     batch = tuple(range(left.type.rank - 2))
     contract = (left.type.rank - of_left,), (right.type.rank - of_right,)
-    return dot(left, right, contract, (batch, batch))
+    return dot(left, right, contract, (batch, batch), node.attrs["precision"])
 
 
 def _along_rows(statistic: Node, like: Node) -> Node:
@@ -128,7 +129,7 @@ def visible(node: Node, shape: tuple[int, ...]) -> Node | None:
 def _scores(node: Node, query: Node | None = None) -> tuple[Node, Node | None]:
     """The scores, and the mask of visible keys; `query` may replace the operand."""
     operands, attrs = named_operands(node), node.attrs
-    found = scale(_product(query or operands["query"], operands["key"], 1, 1), attrs["scale"])
+    found = scale(_product(node, query or operands["query"], operands["key"], 1, 1), attrs["scale"])
     if "bias" in operands:
         found = add(found, operands["bias"])
     seen = visible(node, found.shape)
@@ -156,7 +157,7 @@ def softmax_of_scores(node: Node) -> Node:
 
 
 def _attention(node: Node) -> Node:
-    return _product(softmax_of_scores(node), named_operands(node)["value"], 1, 2)
+    return _product(node, softmax_of_scores(node), named_operands(node)["value"], 1, 2)
 
 
 def _logsumexp(node: Node) -> Node:
@@ -179,7 +180,7 @@ def weights_of_derivative(node: Node, query: Node | None = None) -> Node:
 def cotangent_of_weights(node: Node, cotangent: Node | None = None) -> Node:
     """For a node with the operands of attention_query_gradient; `cotangent` may replace the operand."""
     operands = named_operands(node)
-    return _product(cotangent or operands["cotangent"], operands["value"], 1, 1)
+    return _product(node, cotangent or operands["cotangent"], operands["value"], 1, 1)
 
 
 def unscaled_score_gradient(node: Node, weights: Node | None = None, cotangent: Node | None = None) -> Node:
@@ -199,11 +200,11 @@ def derivative(node: Node, weights: Node | None = None, cotangent: Node | None =
     """A derivative's node as a product with the weights, or with the cotangents of the scores."""
     operands = named_operands(node)
     if node.op == "attention_value_gradient":
-        return _product(weights or weights_of_derivative(node), operands["cotangent"], 2, 2)
+        return _product(node, weights or weights_of_derivative(node), operands["cotangent"], 2, 2)
     scores = scale(unscaled_score_gradient(node, weights, cotangent), node.attrs["scale"])
     if node.op == "attention_query_gradient":
-        return _product(scores, operands["key"], 1, 2)
-    return _product(scores, operands["query"], 2, 2)
+        return _product(node, scores, operands["key"], 1, 2)
+    return _product(node, scores, operands["query"], 2, 2)
 
 
 _COMPOSITIONS: Mapping[str, Callable[[Node], Node]] = {

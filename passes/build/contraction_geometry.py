@@ -22,11 +22,15 @@ class Copies:
     reads: int  # of each element, at least
     products: int  # in all, at least
 
+    def pay(self, array: Node, reads: int) -> bool:
+        """Whether that is so of an array each of whose elements is read so often."""
+        return reads >= self.reads and array.type.size * reads >= self.products
+
 
 # In another order. Chosen by `python -m benchmarks comparison --only convolution --only convnet-step`.
 _REORDERED = Copies(reads=1 << 9, products=1 << 28)
 # The same of operands of 16 bits, eight of which are a vector. Chosen by `python -m benchmarks models` (U-Net).
-_REORDERED_NARROW = Copies(reads=1 << 7, products=1 << 24)
+REORDERED_NARROW = Copies(reads=1 << 7, products=1 << 24)
 # Of several arrays end to end. Chosen by `python -m benchmarks models` (GPT-2).
 _JOINED = Copies(reads=1 << 9, products=1 << 28)
 # The most nodes between an operand and memory that a search visits.
@@ -124,14 +128,13 @@ def pays_in_one_array(dot: Node, side: int) -> bool:
 
 
 def _pays(dot: Node, side: int, copies: Copies) -> bool:
-    operand, sizes = dot.operands[side], sizes_of(dot)
-    reads = sizes.n if side == 0 else sizes.m
-    return reads >= copies.reads and operand.type.size * reads >= copies.products
+    sizes = sizes_of(dot)
+    return copies.pay(dot.operands[side], sizes.n if side == 0 else sizes.m)
 
 
 def lies_scattered(dot: Node, side: int) -> bool:
     """Whether an operand lies apart, and is read so often that a copy pays."""
-    copies = _REORDERED_NARROW if dot.attrs["precision"] else _REORDERED
+    copies = REORDERED_NARROW if dot.attrs["precision"] else _REORDERED
     return _pays(dot, side, copies) and lies_apart(dot, side)
 
 

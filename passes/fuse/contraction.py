@@ -86,10 +86,13 @@ def _is_joined(fusion: Fusion, operand: Node) -> bool:
 
 
 def _stored_rounding(fusion: Fusion, dot: Node, side: int) -> Node | None:
-    """The rounded operand, if it is best stored."""
-    if not dot.attrs["precision"] or not fusion.target.products.stores_rounded(dot, side):
+    """The rounded operand, if it is best stored. What had 16 bits before it was widened is rounded for nothing but a
+    copy (prepare/windows.py)."""
+    if not dot.attrs["precision"]:
         return None
-    return rounding_of(dot.operands[side], DTYPES[dot.attrs["precision"]])
+    rounding = rounding_of(dot.operands[side], DTYPES[dot.attrs["precision"]])
+    is_copy = rounding is not None and is_widening(rounding.operands[0])
+    return rounding if is_copy or fusion.target.products.stores_rounded(dot, side) else None
 
 
 def unsuited_epilogue(fusion: Fusion, node: Node, draft: KernelDraft, cost: int, arrays: int) -> Reason | None:

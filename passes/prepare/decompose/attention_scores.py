@@ -2,6 +2,9 @@
 
 Attention that kernels have no form for, because its heads are too long or its dtype is not float32, does so always.
 
+Devices that stage operands round the weights to the operation's precision, which is that of the products. Others would
+round them at every read, and keep them as they are.
+
 If there is room from the forward pass on, the weights of attention stay in memory for its derivatives. Otherwise the
 derivatives compute the scores again, in an order that makes the operations on them epilogues of the contraction.
 """
@@ -18,7 +21,7 @@ from lavax.passes.build.attention import (
     softmax_of_scores,
     weights_of_derivative,
 )
-from lavax.passes.build.builder import computed_after, located, multiply, set_location, sum_over
+from lavax.passes.build.builder import build, computed_after, located, multiply, set_location, sum_over
 from lavax.passes.prepare.decompose.attention import RULES, has_form
 from lavax.passes.simplify.rewriting import rewrite
 from lavax.passes.simplify.rules import MERGING, RULES_WITHOUT_GRADIENTS
@@ -42,6 +45,8 @@ def with_stored_scores(graph: Graph, target: Target) -> Graph:
         for node in graph.nodes:
             set_location(node.location)
             found[node] = rebuilt = with_operands(node, tuple(found[operand] for operand in node.operands))
+            if (node in chosen or node.op in RULES) and not target.products.stages_operands:
+                rebuilt = build(node.op, *rebuilt.operands, **{**node.attrs, "precision": ""})
             if node in chosen:
                 kept_weights = weights.get(_of_scores(node))
                 if kept_weights is not None and target.attention.scores_by_rows and _has_own_delta(node):
