@@ -21,6 +21,7 @@ CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck
 FEW = settings(deadline=None, max_examples=10, derandomize=True, database=None, suppress_health_check=CHECKS)
 MANY = settings(deadline=None, max_examples=200, database=None, suppress_health_check=CHECKS)
 SOME = settings(MANY, max_examples=20)
+FEWER = settings(FEW, max_examples=4)
 
 
 @pytest.mark.usefixtures("reference_backend")
@@ -55,7 +56,17 @@ def _check_in_some_widths(case: Case, data: st.DataObject, on_device: bool) -> N
 
 @pytest.mark.usefixtures("reference_backend")
 @pytest.mark.parametrize("name", [name for name in CASES if not CASES[name].single])
-@FEW
+@FEWER
+@given(data=st.data())
+def test_as_numpy_does_in_some_widths(name: str, data: st.DataObject) -> None:
+    """Every function meets a few; each width meets many functions."""
+    _check_in_some_widths(CASES[name], data, False)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("reference_backend")
+@pytest.mark.parametrize("name", [name for name in CASES if not CASES[name].single])
+@MANY
 @given(data=st.data())
 def test_as_numpy_does_in_every_width(name: str, data: st.DataObject) -> None:
     _check_in_some_widths(CASES[name], data, False)

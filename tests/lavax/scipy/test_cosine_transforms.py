@@ -10,6 +10,7 @@ import scipy.fft
 import lavax as lx
 import lavax.numpy as lnp
 import lavax.scipy.fft as fft
+from tests.sweeps import all_pairs, each_value
 
 RANDOM = np.random.default_rng(14)
 FUNCTIONS = ("dct", "idct", "dst", "idst")
@@ -23,16 +24,24 @@ def _check(name: str, x: np.ndarray, unit: float, **settings: Any) -> None:
 
 
 # Even and odd lengths, of which one has a large prime factor.
-@pytest.mark.parametrize("length", [2, 7, 74, 96])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_types_and_norms(name: str, length: int) -> None:
+@all_pairs(
+    length=[2, 7, 74, 96],
+    kind=[1, 2, 3, 4],
+    settings=[{}, {"norm": "ortho"}, {"norm": "forward", "orthogonalize": True}],
+    name=FUNCTIONS,
+)
+def test_types_and_norms(name: str, length: int, kind: int, settings: dict[str, Any]) -> None:
+    _check(name, RANDOM.normal(size=(2, length)).astype(np.float32), _unit(length), type=kind, **settings)
+
+
+@each_value(name=FUNCTIONS, length=[2, 7, 74, 96])
+def test_norms_that_are_not_orthogonal(name: str, length: int) -> None:
     x = RANDOM.normal(size=(2, length)).astype(np.float32)
-    unit = 2**-23 * max(np.log2(length), 2)
-    for kind in (1, 2, 3, 4):
-        _check(name, x, unit, type=kind)
-        _check(name, x, unit, type=kind, norm="ortho")
-        _check(name, x, unit, type=kind, norm="forward", orthogonalize=True)
-    _check(name, x, unit, norm="ortho", orthogonalize=False)
+    _check(name, x, _unit(length), norm="ortho", orthogonalize=False)
+
+
+def _unit(length: int) -> float:
+    return 2**-23 * max(np.log2(length), 2)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -297,8 +297,9 @@ def test_kernels_compute_what_the_graph_computes(name: str) -> None:
 
 
 RANDOM_GRAPHS = [
-    *((start, 25) for start in range(0, 300, 50)),
+    *((start, 25) for start in range(0, 150, 50)),
     (1000, 80),
+    *(pytest.param(start, 25, marks=pytest.mark.long) for start in range(150, 300, 50)),
     pytest.param(2000, 200, marks=pytest.mark.long),
 ]
 

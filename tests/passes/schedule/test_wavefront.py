@@ -27,6 +27,7 @@ from lavax.passes.schedule.small_steps import COUNTER
 from lavax.passes.schedule.touched import ARENA, Memory, Touched
 from lavax.passes.schedule.wavefront import turns_of_block
 from lavax.passes.simplify import simplify
+from tests.sweeps import each_value
 
 WIDE_GPU = replace(GENERIC_GPU, float16=True, int8=True, int16=True, storage_8bit=True, storage_16bit=True)
 GPU = target_of(WIDE_GPU, 1 << 34, 1 << 32)
@@ -163,8 +164,7 @@ def loops_of(program: KernelProgram) -> list[str]:
     return [node.op for node in program.graph.nodes if node.op in ("wavefront", "scan")]
 
 
-@pytest.mark.parametrize("length", [32, 47, 70])
-@pytest.mark.parametrize("name", JOINED)
+@each_value(name=list(JOINED), length=[32, 47, 70])
 def test_loops_on_top_of_each_other_take_their_turns_together(name: str, length: int) -> None:
     function, count = JOINED[name]
     arrays = [rows(length), *WEIGHTS]

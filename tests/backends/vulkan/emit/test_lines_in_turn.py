@@ -13,6 +13,7 @@ from lavax.backends.vulkan.emit.lines_in_turn import LinesInTurn, _texels_behind
 from lavax.base import config
 from lavax.ir.graph import input_node
 from lavax.ir.types import TensorType, float32
+from tests.sweeps import each_value
 
 RANDOM = np.random.default_rng(9)
 FORMS = [
@@ -43,9 +44,9 @@ def _operand(name: str, lines: int, length: int) -> np.ndarray:
 
 
 @pytest.mark.usefixtures("limits")
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize(("name", "lines", "length"), FORMS)
-def test_values(name: str, lines: int, length: int, wide: bool) -> None:
+@each_value(form=FORMS, wide=[False, True])
+def test_values(form: tuple[str, int, int], wide: bool) -> None:
+    name, lines, length = form
     options = {"n": length} if name == "irfft" else {}
     x = _operand(name, lines, length)
     expected = getattr(np.fft, name)(x, **options)

@@ -29,6 +29,7 @@ from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.ir import interpret
 from lavax.passes.simplify import remove_stop_gradient, simplify
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with, run_as_gpu
+from tests.sweeps import each_value
 
 RANDOM = np.random.default_rng(0)
 KINDS = ("cpu", "gpu")
@@ -66,8 +67,7 @@ SCHEDULES: dict[str, ContractSchedule] = {
 }
 
 
-@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
-@pytest.mark.parametrize("name", SCHEDULES)
+@each_value(name=list(SCHEDULES), transposed=["", "a", "b", "ab"])
 def test_shared_tiles(name: str, transposed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes that tiles divide, that end in part of a vector, and that are smaller than a tile or its depth."""
     monkeypatch.setattr(contract, "choose_schedule", lambda *_: SCHEDULES[name])

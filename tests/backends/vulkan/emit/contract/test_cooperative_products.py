@@ -25,6 +25,7 @@ from lavax.ir.types import DTYPES
 from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emit.matrix_emulation import emulated
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with
+from tests.sweeps import each_value
 
 RANDOM = np.random.default_rng(0)
 
@@ -76,9 +77,8 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
         assert_agrees(graph, (x, w), device=backend_with(kind=kind), ulps=1)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+@each_value(
+    name=[
         "transposed",
         "of odd extents",
         "with what is computed around it",
@@ -86,10 +86,7 @@ def test_narrow_operands_give_wide_sums(dtype: str) -> None:
         "of padded windows",
         "of strided windows",
     ],
-)
-@pytest.mark.parametrize(
-    "numbers_of_tile",
-    [
+    numbers_of_tile=[
         (16, 16, 16, 2, 1),
         (16, 8, 32, 1, 1),
         (32, 16, 32, 2, 1, 2),
@@ -131,8 +128,9 @@ LARGE_PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], tupl
 }
 
 
-@pytest.mark.parametrize("numbers_of_tile", [(64, 96, 64, 2, 2), (64, 64, 64, 2, 2), (32, 32, 128, 2, 2, 2)])
-@pytest.mark.parametrize("name", LARGE_PRODUCTS)
+@each_value(
+    name=list(LARGE_PRODUCTS), numbers_of_tile=[(64, 96, 64, 2, 2), (64, 64, 64, 2, 2), (32, 32, 128, 2, 2, 2)]
+)
 def test_large_tiles_of_emulated_matrices_are_right(
     name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from lavax.base.errors import ShapeError
 from lavax.ir.types import TensorType, float32
 from lavax.passes.build.builder import build
 from lavax.passes.prepare.pipeline import prepare
+from tests.sweeps import all_pairs
 
 RANDOM = np.random.default_rng(12)
 
@@ -102,9 +103,7 @@ def test_a_spectrum_with_another_reader_is_whole() -> None:
     np.testing.assert_allclose(np.asarray(found[1]), -expected.imag[:, 1:-1], atol=1e-4)
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("name", ["dct", "dst"])
-@pytest.mark.parametrize("length", [3, 4, 9, 33, 64, 99, 101, 513, 1023, 1025, 4095, 4097])
+@all_pairs(length=[3, 4, 9, 33, 64, 99, 101, 513, 1023, 1025, 4095, 4097], name=["dct", "dst"], wide=[False, True])
 def test_type_1(name: str, length: int, wide: bool) -> None:
     x = RANDOM.normal(size=(5, length)).astype(np.float64 if wide else np.float32)
     expected = getattr(scipy.fft, name)(x.astype(np.float64), 1)
@@ -221,21 +220,23 @@ def test_lanes_write_four_neighbours_of_two_steps() -> None:
         assert "shifted" not in _last_step(lsf.dct, length, dtype)
 
 
-@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
-@pytest.mark.parametrize("name", ["dct", "dst"])
-@pytest.mark.parametrize(("lines", "length"), [(2, 4096), (9, 16384), (1, 65536), (70, 3072)])
-def test_values_of_lanes_that_write_four_neighbours(name: str, lines: int, length: int, norm: str) -> None:
+@all_pairs(
+    shape=[(2, 4096), (9, 16384), (1, 65536), (70, 3072)], name=["dct", "dst"], norm=["backward", "ortho", "forward"]
+)
+def test_values_of_lanes_that_write_four_neighbours(name: str, shape: tuple[int, int], norm: str) -> None:
     """Every number by itself: the ends of a line and of columns have places of their own."""
-    x = RANDOM.normal(size=(lines, length)).astype(np.float32)
+    x = RANDOM.normal(size=shape).astype(np.float32)
     expected = getattr(scipy.fft, name)(x.astype(np.float64), 2, norm=norm)
     found = np.asarray(lx.compile(lambda x: getattr(lsf, name)(x, 2, norm=norm))(x))
     np.testing.assert_allclose(found, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("name", ["dct", "dst"])
-@pytest.mark.parametrize("length", [3, 5, 7, 9, 15, 27, 37, 75, 125, 387, 441, 1001, 3125, 3375])
-@pytest.mark.parametrize("kind", [2, 3, 4])
+@all_pairs(
+    kind=[2, 3, 4],
+    length=[3, 5, 7, 9, 15, 27, 37, 75, 125, 387, 441, 1001, 3125, 3375],
+    name=["dct", "dst"],
+    wide=[False, True],
+)
 def test_odd_lengths(name: str, kind: int, length: int, wide: bool) -> None:
     x = RANDOM.normal(size=(max((1 << 14) // length + 1, 3), length)).astype(np.float64 if wide else np.float32)
     expected = getattr(scipy.fft, name)(x.astype(np.float64), kind)
@@ -245,11 +246,13 @@ def test_odd_lengths(name: str, kind: int, length: int, wide: bool) -> None:
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("name", ["dct", "dst"])
-@pytest.mark.parametrize("kind", [2, 3])
-@pytest.mark.parametrize("lines", [1, 3, 21])
-@pytest.mark.parametrize("length", [4, 6, 16, 30, 64, 150, 200, 256, 1000, 4096, 8192])
+@all_pairs(
+    length=[4, 6, 16, 30, 64, 150, 200, 256, 1000, 4096, 8192],
+    lines=[1, 3, 21],
+    kind=[2, 3],
+    name=["dct", "dst"],
+    wide=[False, True],
+)
 def test_values(name: str, kind: int, lines: int, length: int, wide: bool) -> None:
     x = RANDOM.normal(size=(lines, length)).astype(np.float64 if wide else np.float32)
     expected = getattr(scipy.fft, name)(x.astype(np.float64), kind)

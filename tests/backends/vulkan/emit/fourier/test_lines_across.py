@@ -15,6 +15,7 @@ from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
+from tests.sweeps import each_value
 
 RANDOM = np.random.default_rng(10)
 TARGET = target_of(CPU_DRIVER, 1 << 34, 1 << 32)
@@ -69,9 +70,8 @@ def test_steps() -> None:
 # One step: powers of two, an odd number, products of two and three primes, a prime; two, with columns of an even and an
 # odd number, the last frequency in the first column, in the middle one and in none, a step of two lines and of one;
 # three, with several places between points. Neighbours: two lines, two and four, four.
-@pytest.mark.parametrize("behind", [2, 6, 8])
-@pytest.mark.parametrize(
-    "length", [2, 3, 4, 6, 8, 15, 30, 32, 37, 60, 64, 74, 75, 96, 98, 375, 500, 512, 1125, 4096, 5000]
+@each_value(
+    length=[2, 3, 4, 6, 8, 15, 30, 32, 37, 60, 64, 74, 75, 96, 98, 375, 500, 512, 1125, 4096, 5000], behind=[2, 6, 8]
 )
 def test_values(length: int, behind: int) -> None:
     limit = 2**-24 * max(np.log2(length), 2)  # half of what is promised

@@ -28,6 +28,7 @@ from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.run.execution import backend_with, run
+from tests.sweeps import each_value
 
 random = np.random.default_rng(8)
 WIDE_GPU = replace(GENERIC_GPU, float16=True, int8=True, int16=True, storage_8bit=True, storage_16bit=True)
@@ -203,8 +204,7 @@ def _not_by_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lavax.backends.vulkan.target.slices_of", lambda scan, profile: 0)
 
 
-@pytest.mark.parametrize("name", CELLS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_value(name=list(CELLS), dtype=list(DTYPES))
 def test_a_turn_is_kernels_of_products_alone(name: str, dtype: str) -> None:
     (function, arguments), kernels = CELLS[name]
     given = tuple(lnp.asarray(x).astype(DTYPES[dtype]) for x in arguments)
@@ -243,8 +243,7 @@ GRADIENTS = {name: ["gates", "map"] if name.endswith("one row") else ["gates"] f
 GRADIENTS |= {"peephole": ["gates", "row", "map"], "reset before": ["gates", "map", "gates", "map"]}
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
-@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@each_value(name=list(GRADIENTS), dtype=["f32", "bf16"])
 def test_a_turn_of_the_gradient_goes_from_product_to_product(name: str, dtype: str) -> None:
     (function, arguments), kernels = CELLS[name]
     given = tuple(lnp.asarray(x).astype(DTYPES[dtype]) for x in arguments)
