@@ -17,6 +17,7 @@ from lavax.passes.prepare.decompose.phases import PhaseLimits
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.simplify import simplify
 from tests.backends.vulkan.run.execution import backend_with, run
+from tests.sweeps import each_value
 
 RANDOM = np.random.default_rng(42)
 # The image with channels first, the weights as [in, out, window], and the arguments of the convolution.
@@ -60,11 +61,12 @@ def of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phases, "_LIMITS", PhaseLimits(least_products=0))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("shape", "weights", "settings"), [*TRANSPOSED, *STRIDED], ids=str)
+@each_value(sizes=[*TRANSPOSED, *STRIDED], dtype=["float32", "bfloat16"])
 def test_values_and_gradients_are_those_of_the_interpreter(
-    shape: tuple[int, ...], weights: tuple[int, ...], settings: dict[str, Any], dtype: str
+    sizes: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], dtype: str
 ) -> None:
+    """A driver for a processor takes half a minute for the first of them in bfloat16, and a second in float32."""
+    shape, weights, settings = sizes
     policy = Policy("float32", "bfloat16", "float32") if dtype == "bfloat16" else None
     x, w = (RANDOM.normal(size=each, scale=0.5).astype(np.float32) for each in (shape, weights))
     graph = _graph_of(x, w, settings, policy)
