@@ -8,7 +8,7 @@ import numpy as np
 from lavax.base.errors import DtypeError
 from lavax.numpy import bfloat16, finfo, iinfo, issubdtype, result_type
 from lavax.tracer.tracing.convert import dtype_of
-from lavax.tracer.transforms.float0 import float0
+from lavax.tracer.tracing.float0 import float0
 
 __all__ = [
     "TypePromotionError",

@@ -19,6 +19,7 @@ from lavax.tracer.calls.signature import signature_of
 from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.pytrees.pytree import unflatten
 from lavax.tracer.tracing.convert import abstract_of
+from lavax.tracer.tracing.float0 import float0
 from lavax.tracer.tracing.tracing import Traced, trace_call, without_effects
 
 
@@ -38,14 +39,14 @@ class ShapeDtype:
 
     def __post_init__(self, sharding: Any, weak_type: bool) -> None:
         held = dtype_of_data(self.dtype)
-        if held is None:
+        if held is None and self.dtype != float0:
             raise user_error(DtypeError, f"ShapeDtype: {self.dtype!r} is not a dtype of lavax")
         if not isinstance(self.shape, (tuple, list)) or any(not isinstance(n, (int, np.integer)) for n in self.shape):
             raise user_error(DtypeError, f"ShapeDtype: the shape must be a tuple of integers, got {self.shape!r:.80}")
         if min(self.shape, default=0) < 0:
             raise user_error(ShapeError, f"ShapeDtype: a shape has no negative extents, got {self.shape}")
         object.__setattr__(self, "shape", tuple(map(int, self.shape)))
-        object.__setattr__(self, "dtype", held.user)
+        object.__setattr__(self, "dtype", float0 if held is None else held.user)
 
     @property
     def ndim(self) -> int:
@@ -61,6 +62,13 @@ class ShapeDtype:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
+
+    def to_tangent_aval(self) -> ShapeDtype:
+        """The shape and dtype of a derivative: float0 for anything but floats."""
+        held = dtype_of_data(self.dtype)
+        return self if held is not None and held.is_inexact else ShapeDtype(self.shape, float0)
+
+    at_least_vspace = to_tangent_aval
 
     def update(self, **changes: Any) -> ShapeDtype:
         """The same with another `shape` or `dtype`."""

@@ -12,8 +12,8 @@ from lavax.ir.location import user_error
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import Signature, whole_numbers
 from lavax.tracer.pytrees.pytree import TreeDef, unflatten
+from lavax.tracer.tracing.float0 import zeros
 from lavax.tracer.transforms.arguments import Arguments, Concerned
-from lavax.tracer.transforms.float0 import zeros
 from lavax.tracer.values.value import Value
 
 Argnums = int | Sequence[int]

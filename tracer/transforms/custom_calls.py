@@ -14,8 +14,15 @@ from lavax.tracer.tracing.convert import constant, value_like
 from lavax.tracer.tracing.known_float import KnownFloat
 from lavax.tracer.tracing.tracing import Input, Traced, trace_function
 from lavax.tracer.transforms.arguments import Arguments
+from lavax.tracer.transforms.symbolic_zeros import SymbolicZero
 from lavax.tracer.values.abstract import abstract
 from lavax.tracer.values.value import Value
+
+Absent = Callable[[TensorType], Any]  # what stands for the derivative of a value that is not of floats
+
+
+def none_of(type: TensorType) -> None:
+    """None, whatever the type."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +76,13 @@ class CustomCall:
                 found.append(_like(parts[leaf], type, f"{what}: its cotangent for {names[leaf]}: {type}"))
         return found
 
-    def in_arguments(self, floats: Sequence[Value]) -> tuple[Any, ...]:
-        """Trees of the arguments' structures, with these leaves at the floats and None elsewhere."""
+    def in_arguments(self, floats: Sequence[Value], absent: Absent) -> tuple[Any, ...]:
+        """Trees of the arguments' structures, with these leaves at the floats and `absent` at other values."""
         remaining = iter(floats)
         leaves: list[Any] = [None] * len(self.arguments.leaves)
         for leaf in self.arguments.inputs:
-            if self.arguments.leaves[leaf].type.dtype.is_inexact:
-                leaves[leaf] = next(remaining)
+            type = self.arguments.leaves[leaf].type
+            leaves[leaf] = next(remaining) if type.dtype.is_inexact else absent(type)
         return tuple(self.arguments.call.arguments(leaves)[0])
 
 
@@ -128,7 +135,13 @@ def trace_forward(
 
 
 def trace_backward(
-    call: CustomCall, rule: Callable[..., Any], body: Traced, forward: Traced, residuals: Residuals, name: str
+    call: CustomCall,
+    rule: Callable[..., Any],
+    body: Traced,
+    forward: Traced,
+    residuals: Residuals,
+    name: str,
+    absent: Absent = none_of,
 ) -> tuple[Traced, int]:
     """The backward rule, from residuals and cotangents to cotangents of the floats, and how many values are residuals.
 
@@ -145,7 +158,7 @@ def trace_backward(
 
     def run(tracers: list[Value]) -> list[Value]:
         remaining = iter(tracers[len(kept) :])
-        leaves = [next(remaining) if node.dtype.is_inexact else None for node in outputs]
+        leaves = [next(remaining) if node.dtype.is_inexact else absent(node.type) for node in outputs]
         found = rule(*call.fixed_first, residuals.with_values(tracers[: len(kept)]), unflatten(result, leaves))
         if not isinstance(found, (tuple, list)):
             raise user_error(
@@ -158,7 +171,9 @@ def trace_backward(
     return trace_function(run, inputs, f"the backward rule of {name}"), len(kept)
 
 
-def trace_tangent_rule(call: CustomCall, rule: Callable[..., Any], body: Traced, name: str) -> Traced:
+def trace_tangent_rule(
+    call: CustomCall, rule: Callable[..., Any], body: Traced, name: str, absent: Absent = none_of
+) -> Traced:
     """The rule as a graph, from the arguments and the tangents of floats to results and the tangents of their floats.
 
     Raises CustomRuleError if the rule does not fit.
@@ -169,7 +184,7 @@ def trace_tangent_rule(call: CustomCall, rule: Callable[..., Any], body: Traced,
 
     def run(tracers: list[Value]) -> tuple[Any, Any]:
         primals = tuple(call.arguments.with_values(tracers[: len(own)])[0])
-        found = rule(*call.fixed_first, primals, call.in_arguments(tracers[len(own) :]))
+        found = rule(*call.fixed_first, primals, call.in_arguments(tracers[len(own) :], absent))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise user_error(CustomRuleError, f"{what} must give (result, tangent), got a {_type_name(found)}")
         value, tangent = found
@@ -208,7 +223,7 @@ def _require_same_result(rule: Traced, body: Traced, what: str) -> None:
 
 
 def _like(part: Any, type: TensorType, what: str) -> Value:
-    if part is None:
+    if part is None or isinstance(part, SymbolicZero):
         return constant(0.0, type)
     try:
         return value_like(part, type, what)

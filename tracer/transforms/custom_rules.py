@@ -26,7 +26,15 @@ from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracer import identity
 from lavax.tracer.tracing.tracing import Traced, trace_function, without_effects
 from lavax.tracer.transforms.arguments import arguments_of
-from lavax.tracer.transforms.custom_calls import CustomCall, trace_backward, trace_forward, trace_tangent_rule
+from lavax.tracer.transforms.custom_calls import (
+    Absent,
+    CustomCall,
+    none_of,
+    trace_backward,
+    trace_forward,
+    trace_tangent_rule,
+)
+from lavax.tracer.transforms.symbolic_zeros import with_primals, zero_of
 from lavax.tracer.values.value import Value
 
 
@@ -92,6 +100,7 @@ class _CustomFunction:
 
     _operation: str
     _rule_names: tuple[str, ...]
+    _absent: Absent = staticmethod(none_of)
 
     def __init__(
         self,
@@ -217,9 +226,21 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
     _rule_names = ("forward", "backward")
     _rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any], *, optimize_remat: bool = False) -> None:
-        """Sets the rules. `optimize_remat` changes nothing: what a checkpoint does not use is left out as it is."""
-        self._rules = (fwd, bwd)
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Sets the rules.
+
+        With `symbolic_zeros` `fwd` gets a CustomVJPPrimal for each argument, whose floats all count as `perturbed`, and
+        `bwd` gets a SymbolicZero for the cotangent of anything but floats; a rule may give SymbolicZero for zeros.
+        `optimize_remat` changes nothing: what a checkpoint does not use is left out as it is.
+        """
+        self._rules = (with_primals(fwd, self._fixed) if symbolic_zeros else fwd, bwd)
+        self._absent = zero_of if symbolic_zeros else none_of
 
     def _require_rules(self) -> None:
         if self._rules is None:
@@ -235,7 +256,7 @@ class custom_vjp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
         name, call, body = self._signature.function, recording.call, recording.body
         with _recorded(recording):
             forward, residuals = trace_forward(call, forward_rule, body, name)
-            backward, kept = trace_backward(call, backward_rule, body, forward, residuals, name)
+            backward, kept = trace_backward(call, backward_rule, body, forward, residuals, name, self._absent)
         own = len(call.inputs)
         graphs, captured = with_common_captures([body, forward, backward], [own, own, kept + _float_count(body)])
         # Values that the backward rule captures are passed to it as further residuals.
@@ -259,9 +280,13 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
     _rule_names = ("rule",)
     _rule: Callable[..., Any] | None = None
 
-    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
-        """Sets the rule; also a decorator."""
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Sets the rule; also a decorator.
+
+        With `symbolic_zeros` the tangent of anything but floats is a SymbolicZero; the rule may give one for zeros.
+        """
         self._rule = jvp
+        self._absent = zero_of if symbolic_zeros else none_of
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -277,7 +302,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
             ]
             return result, functools.reduce(lambda total, term: total + term, terms) if terms else None
 
-        self._rule = rule
+        self.defjvp(rule)
 
     def _require_rules(self) -> None:
         if self._rule is None:
@@ -291,7 +316,7 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
         assert self._rule is not None
         name, call, body = self._signature.function, recording.call, recording.body
         with _recorded(recording):
-            rule = trace_tangent_rule(call, self._rule, body, name)
+            rule = trace_tangent_rule(call, self._rule, body, name, self._absent)
         own, tangents = len(call.inputs), len(call.float_types)
         (body_graph, rule_graph), captured = with_common_captures([body, rule], [own, own + tangents])
         recording.extra = len(captured) - len(body.captured)

@@ -17,8 +17,8 @@ from lavax.tracer.calls.signature import Signature
 from lavax.tracer.compiled.executable import apply_graph
 from lavax.tracer.pytrees.pytree import TreeDef, flatten_up_to, unflatten
 from lavax.tracer.tracing.convert import constant, value_like
+from lavax.tracer.tracing.float0 import is_float0
 from lavax.tracer.transforms.arguments import Arguments
-from lavax.tracer.transforms.float0 import is_float0
 from lavax.tracer.transforms.linear_functions import register_linear_function
 from lavax.tracer.transforms.residuals import split
 from lavax.tracer.transforms.transformed_call import TransformedCall, finished, floats, transformed_call

@@ -96,8 +96,8 @@ class Array(Value):
     """An n-dimensional array of numbers or truth values in device memory.
 
     Its numbers may still be in flight: reading them (`numpy.asarray`, `float`, `tolist`, …) waits, nothing else does.
-    No function changes its arguments, and no array is a view of another: writing to one (`x[2] = 1`, `x += 1`) changes
-    that one alone, and whatever was made with its old numbers keeps them.
+    No function changes its arguments, and no array is a view of another: writing to one (`x[2] = 1`) changes that one
+    alone, and whatever was made with its old numbers keeps them.
     """
 
     # `_source` is the origin of the numbers while there is no buffer: a Python scalar (every element is that one), a

@@ -1,4 +1,4 @@
-"""Writing to arrays outside of traces: `x[key] = value` and `x += y`."""
+"""Writing to arrays outside of traces: `x[key] = value`."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from lavax.ir.types import DType, TensorType, bfloat16, float16
-from lavax.numpy._core.errors import dtype_error, shape_error
-from lavax.numpy._core.operands import Operand, Splat, as_operand, cast, constant_of
+from lavax.numpy._core.errors import dtype_error
+from lavax.numpy._core.operands import Operand, Splat, as_operand, constant_of
 from lavax.numpy._core.promotion import KIND_ORDER
 from lavax.numpy.indexing.indexed_update import At
-from lavax.numpy.methods.operators import ACCEPTED, ARITHMETIC
-from lavax.tracer import Tracer, active_trace
+from lavax.tracer import active_trace
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
@@ -54,32 +53,5 @@ def _of_numpy(dtype: DType) -> np.dtype:
     return float16.numpy if dtype == bfloat16 else dtype.numpy
 
 
-def _in_place(sign: str, function: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
-    """The operator `x += y` for the function of `x + y`, whose sign is "+"."""
-    advice = f"x = x {sign} y makes a new array"
-
-    def method(self: Array, other: Any) -> Any:
-        if not isinstance(other, ACCEPTED) or isinstance(other, Tracer) or active_trace() is not None:
-            return NotImplemented  # Python then takes x = x + y
-        result = function(self, other)
-        if result.shape != self.shape:
-            raise shape_error(f"x {sign}= y: the result is {result.type}, but {self.type} keeps its shape: {advice}")
-        if not _holds(self.type.dtype, result):
-            raise dtype_error(f"x {sign}= y: the result is {result.type}, but {self.type} keeps its dtype: {advice}")
-        self.write(cast(result, self.type.dtype))  # type: ignore[arg-type]  # outside of traces all values are arrays
-        return self
-
-    method.__doc__ = f"Writes `x {sign} y` to `x`, which keeps its shape and dtype: raises ShapeError or DtypeError."
-    return method
-
-
-_SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
-    "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
-}  # fmt: skip
-
-# By name; for arrays only: where a function is traced, Python takes x = x + y instead.
-WRITING: dict[str, Callable[..., Any]] = {
-    "__setitem__": set_item,
-    **{f"__i{name}__": _in_place(sign, ARITHMETIC[name]) for name, sign in _SIGNS.items()},
-}
+# By name; for arrays only. `x += y` is Python's x = x + y: another name of the array keeps its numbers.
+WRITING: dict[str, Callable[..., Any]] = {"__setitem__": set_item}

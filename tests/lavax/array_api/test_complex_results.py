@@ -105,9 +105,8 @@ def test_operators_and_python_scalars(dtype: str) -> None:
     written[0] = 2
     assert_same(written, np.concatenate([np.full((1, 4), 2, dtype), z[1:] * np.asarray(1j, dtype)]))
     real = lnp.asarray(x)
-    for refused in (lambda: operator.iadd(real, 1j), lambda: real.__setitem__(0, 1j)):
-        with pytest.raises(lx.DtypeError):
-            refused()
+    with pytest.raises(lx.DtypeError):
+        real[0] = 1j
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

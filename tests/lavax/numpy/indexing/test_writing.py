@@ -136,40 +136,25 @@ IN_PLACE: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("function", "dtype"), IN_PLACE)
-def test_operators_write(function: Any, dtype: str) -> None:
+def test_operators_leave_other_names_alone(function: Any, dtype: str) -> None:
     left, right = np.array([[3, 1, 5], [2, 7, 4]]).astype(dtype), np.array([2, 1, 3]).astype(dtype)
     expected, array = left.copy(), lnp.asarray(left)
     function(expected, right)
     same = array
     result = function(array, lnp.asarray(right))
-    assert result is same and array.dtype == left.dtype
-    np.testing.assert_allclose(np.asarray(same), expected, rtol=1e-6)
+    assert result is not same and result.dtype == left.dtype
+    np.testing.assert_array_equal(np.asarray(same), left)
+    np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-6)
 
 
-def test_the_matrix_product_writes() -> None:
-    array, square = lnp.asarray(GIVEN[0, :, :3]), np.array([[2, 0, 1], [1, 1, 0], [0, 3, 1]], "f")
-    same = array
-    array @= square
-    np.testing.assert_array_equal(np.asarray(same), GIVEN[0, :, :3] @ square)
-    with pytest.raises(ShapeError, match="x @= y"):
-        array @= square[0]
-
-
-def test_operators_keep_shape_and_dtype() -> None:
-    column, counts = lnp.zeros((3, 1)), lnp.arange(3)
-    with pytest.raises(ShapeError, match=r"x \+= y: the result is f32\[3,3\].*x = x \+ y"):
-        column += np.ones(3, "f")
-    with pytest.raises(DtypeError, match=r"result is f32\[3\].*i32\[3\] keeps"):
-        counts += 0.5
-    with pytest.raises(DtypeError):
-        counts /= 2
-    with pytest.raises(DtypeError):
-        unsigned = lnp.zeros(3, "uint8")
-        unsigned -= counts
-    half = lnp.ones(3, "float16")
-    half *= np.full(3, 1.5, "f")
-    counts += np.ones(3, "u1")
-    assert half.dtype == np.float16 and half.tolist() == [1.5] * 3 and counts.tolist() == [1, 2, 3]
+def test_operators_have_shapes_and_dtypes_of_their_own() -> None:
+    column, counts, unsigned = lnp.zeros((3, 1)), lnp.arange(3), lnp.zeros(3, "uint8")
+    column += np.ones(3, "f")
+    unsigned -= counts
+    counts += 0.5
+    assert column.shape == (3, 3) and unsigned.dtype == np.int32 and counts.tolist() == [0.5, 1.5, 2.5]
+    counts @= np.ones((3, 2), "f")
+    assert counts.tolist() == [4.5, 4.5]
     with pytest.raises(TypeError):
         counts += "x"
 
@@ -218,9 +203,9 @@ def test_operators_make_new_values_while_a_function_is_traced() -> None:
 def test_weak_numbers() -> None:
     """An array of Python scalars alone stays weak only if Python scalars alone are written to it."""
     weak = lnp.asarray(2.0)
-    weak += 1
+    weak[...] = 3.0
     assert (weak * lnp.ones(2, "float16")).dtype == np.float16 and float(weak) == 3
-    weak += lnp.ones((), "float16")
+    weak[...] = lnp.ones((), "float16")
     assert weak.dtype == np.float32 and (weak * lnp.ones(2, "float16")).dtype == np.float32
 
 

@@ -161,7 +161,7 @@ def test_a_compiled_function_that_is_switched_off_changes_no_argument() -> None:
         assert lx.compile(doubled)(x).tolist() == [2, 4, 6]
         assert x.tolist() == [1, 2, 3]
     assert lx.compile(doubled)(x).tolist() == [2, 4, 6] and x.tolist() == [1, 2, 3]
-    assert doubled(x) is x and x.tolist() == [2, 4, 6], "as Python calls functions"
+    assert doubled(x).tolist() == [2, 4, 6] and x.tolist() == [1, 2, 3], "as in a trace: x = x + x"
 
 
 def test_an_exported_function_keeps_its_numbers(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_donation_reaches_all_arrays_in_one_memory() -> None:
 def test_a_written_array_can_be_donated_by_itself() -> None:
     x = uploaded()
     twin = lx.compile(lambda x: x)(x)
-    x += 1
+    x[...] = x + 1
     lx.compile(lambda x: x + 1, donate_argnums=0)(x)
     assert x.is_donated and twin.tolist() == [1, 2, 3]
 
@@ -237,7 +237,7 @@ def test_a_checkpoint_has_the_numbers_of_its_step(tmp_path: Path) -> None:
     x = uploaded()
     with CheckpointManager(tmp_path) as checkpoints:
         checkpoints.save(1, {"x": x})
-        x += 10
+        x[...] = x + 10
         checkpoints.save(2, {"x": x})
         assert checkpoints.restore({"x": x}, 1).tree["x"].tolist() == [1, 2, 3]
         assert checkpoints.restore({"x": x}, 2).tree["x"].tolist() == [11, 12, 13]
@@ -250,8 +250,7 @@ def test_written_parameters_reach_a_compiled_model() -> None:
     x = np.ones(2, "f")
     f(layer, x)
     layer.weight[...] = 0
-    layer.bias *= 0
-    layer.bias += 3
+    layer.bias[...] = 3
     with pytest.raises(AttributeError, match="replace"):
         layer.bias = layer.bias + 1
     np.testing.assert_allclose(np.asarray(f(layer, x)), 3, rtol=1e-6)
@@ -312,7 +311,7 @@ def test_threads_may_share_arrays() -> None:
                 twin = same(x)
                 kept.append(twin)
                 other = same(twin)
-                other += 1
+                other[...] = 4
 
         threads = [Thread(target=work) for _ in range(4)]
         for thread in threads:
