@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from lavax.base import config as settings
@@ -85,3 +85,32 @@ def debug_nans(new_val: bool = True) -> Iterator[None]:
         yield
     finally:
         _refuse_nans(before)
+
+
+_GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+
+
+def _without_effect(name: str, choices: tuple[str, ...], reason: str) -> Callable[[str], AbstractContextManager[None]]:
+    """A context of JAX's that changes nothing here."""
+
+    @contextmanager
+    def context(new_val: str) -> Iterator[None]:
+        if new_val not in choices:
+            raise ValueError(f"{name}: must be one of {', '.join(map(repr, choices))}, got {new_val!r}")
+        yield
+
+    context.__name__ = context.__qualname__ = name
+    context.__doc__ = f"A context that changes nothing: {reason}. Raises ValueError for what JAX does not know."
+    return context
+
+
+_OF_DTYPES = "promotion is always the standard one, to which what \"strict\" takes is no exception"
+_OF_RANKS = "arrays of fewer axes are always broadcast"
+_OF_TRANSFERS = "arrays go to the device when they are used"
+numpy_dtype_promotion = _without_effect("numpy_dtype_promotion", ("standard", "strict"), _OF_DTYPES)
+numpy_rank_promotion = _without_effect("numpy_rank_promotion", ("allow", "warn", "raise"), _OF_RANKS)
+transfer_guard = _without_effect("transfer_guard", _GUARDS, _OF_TRANSFERS)
+transfer_guard_host_to_device = _without_effect("transfer_guard_host_to_device", _GUARDS, _OF_TRANSFERS)
+transfer_guard_device_to_device = _without_effect("transfer_guard_device_to_device", _GUARDS, _OF_TRANSFERS)
+transfer_guard_device_to_host = _without_effect("transfer_guard_device_to_host", _GUARDS, _OF_TRANSFERS)
+default_prng_impl = _without_effect("default_prng_impl", ("threefry2x32",), "there is one generator")

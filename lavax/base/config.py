@@ -255,16 +255,28 @@ def recorded_precision(function: str, name: str, precision: str) -> str:
     return _PRECISIONS[precision]
 
 
-def precision_of_product(function: str, precision: Any) -> str | None:
-    """The IR's name of the precision of one product; None if it is that of `matmul_precision`.
+def dtype_of_product(function: str, precision: Any) -> str | None:
+    """The dtype to which one product rounds its operands; None if it is that of `matmul_precision`.
 
-    "default", "high" and "highest" are JAX's names, also as members of an enumeration: the last two are float32. Raises
-    ValueError for another name.
+    `precision` is None, a name of JAX's, such as "highest", a member of an enumeration of that name, or a pair of
+    these, of which the first counts. "default" is None. Raises ValueError, naming `function`, for another name.
     """
+    if isinstance(precision, (tuple, list)) and len(precision) == 2:
+        precision = precision[0]
     name = str(precision.name).lower() if isinstance(precision, Enum) else precision
     if name is None or name == "default":
         return None
-    return recorded_precision(function, "precision", "float32" if name in ("high", "highest") else name)
+    found = _PRECISIONS_OF_JAX.get(name) if isinstance(name, str) else None
+    if found is None:
+        choices = ", ".join(map(repr, _PRECISIONS))
+        raise ValueError(f"{function}: precision must be one of {choices}, got {precision!r}")
+    return found
+
+
+def precision_of_product(function: str, precision: Any) -> str | None:
+    """The same as the IR names it."""
+    chosen = dtype_of_product(function, precision)
+    return None if chosen is None else _PRECISIONS[chosen]
 
 
 @contextmanager

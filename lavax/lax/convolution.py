@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import lavax.numpy as lnp
 from lavax import nn
-from lavax.base.config import matmul_precision
+from lavax.base.config import dtype_of_product, matmul_precision
 from lavax.lax.operands import of_one_dtype
-from lavax.lax.products import precision_name
 from lavax.lax.windows import padtype_to_pads, reduce_window_shape_tuple, spread_by
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
@@ -110,7 +109,7 @@ def _window_order(numbers: ConvDimensionNumbers) -> list[int]:
 
 def lnp_precision(precision: Any) -> Any:
     """A context in which products have this precision."""
-    name = precision_name(precision)
+    name = dtype_of_product("conv_general_dilated", precision)
     return contextlib.nullcontext() if name is None else matmul_precision(name)
 
 

@@ -25,13 +25,6 @@ class Precision(enum.Enum):
 PrecisionLike = Precision | str | tuple[Any, Any] | None
 
 
-def precision_name(precision: Any) -> str | None:
-    """The name that lavax.numpy's products take; a pair counts by its first."""
-    if isinstance(precision, (tuple, list)):
-        precision = precision[0]
-    return precision.name.lower() if isinstance(precision, Precision) else precision
-
-
 def dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -61,7 +54,7 @@ def dot_general(
     rest += [names_right[axis] for axis in range(right.ndim) if axis not in (*of_right, *batch_right)]
     text = f"{''.join(names_left)},{''.join(names_right)}->{''.join((*batch, *rest))}"
     return lnp.einsum(
-        text, left, right, precision=precision_name(precision), preferred_element_type=preferred_element_type
+        text, left, right, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
@@ -88,7 +81,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Value
     left, right = as_value(lhs), as_value(rhs)
     if left.ndim < 2 or left.ndim != right.ndim or left.shape[:-2] != right.shape[:-2]:
         raise shape_error(f"lax.batch_matmul: batches of matrices of one shape, got {left.type} and {right.type}")
-    return lnp.matmul(left, right, precision=precision_name(precision))
+    return lnp.matmul(left, right, precision=precision)
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
@@ -122,5 +115,5 @@ def ragged_dot(
     member = lnp.astype(group[:, None] == lnp.arange(right.shape[0]), left.dtype)
     return lnp.einsum(
         "mg,mk,gkn->mn", member, left, right,
-        precision=precision_name(precision), preferred_element_type=preferred_element_type,
+        precision=precision, preferred_element_type=preferred_element_type,
     )  # fmt: skip

@@ -70,17 +70,20 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype:
 
 
 def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None) -> Value:
-    """Integers of `shape` in [minval, maxval), to which integer arrays broadcast; minval if the range is empty.
+    """Integers of `shape` in [minval, maxval), to which arrays broadcast; minval if the range is empty.
+
+    Bounds that are floats are truncated.
 
     Bounds that a `dtype` of 8 or 16 bits does not hold stand for the nearest that it can have. A Python `maxval` may be
     one beyond the greatest number of any `dtype`.
 
     In a range of n numbers their probabilities differ from 1/n by less than one in 2^32 / n (up to 2^16 numbers: in
-    2^48); in 64 bits by less than one in 2^64 / n. Raises DtypeError for bounds that are not integers, or that a
+    2^48); in 64 bits by less than one in 2^64 / n. Raises DtypeError for bounds that are no numbers, or that a
     `dtype` of 32 and 64 bits does not hold.
     """
     held = integer_dtype("randint", dtype)
     extents = drawn_shape("randint", shape, minval, maxval)
+    minval, maxval = _truncated(minval, held), _truncated(maxval, held)
     last = int(np.iinfo(held.numpy).max)
     whole = isinstance(maxval, int) and maxval == last + 1 and held.bits >= 32
     low, high = _bounds(minval, last if whole else maxval, held)
@@ -118,6 +121,15 @@ def _bounds(minval: ArrayLike, maxval: ArrayLike, held: DType) -> tuple[Value, V
     shape = common_shape("randint", operands)
     low, high = (fit(operand, TensorType(shape, held if held.bits >= 32 else int32)) for operand in operands)
     return low, high
+
+
+def _truncated(bound: ArrayLike, held: DType) -> ArrayLike:
+    """Floats as the integers between 0 and them; other bounds as they are."""
+    if isinstance(bound, (float, np.floating)):
+        return int(bound)
+    operand = as_operand(bound)
+    wide = held if held.bits >= 32 else int32
+    return cast(as_value(bound), wide) if operand.type.dtype.is_float else bound
 
 
 def _within(name: str, bound: ArrayLike, held: DType) -> ArrayLike:

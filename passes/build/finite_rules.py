@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lavax.base.errors import CustomRuleError
 from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, make_node
 from lavax.passes.build.inline import CALLS, inline
 
@@ -36,7 +35,7 @@ def _finite_attributes(node: Node, depth: int) -> dict[str, Any] | None:
         return None
     try:
         return {name: _finite(value, depth) for name, value in node.attrs.items()}
-    except CustomRuleError:
+    except Exception:  # a rule may raise what it likes
         if not contains_itself:
             raise
         return None

@@ -66,6 +66,43 @@ def test_precisions_by_the_names_of_jax(precision: Any) -> None:
             assert 'precision="bf16"' in text.as_text("ir")
 
 
+CONVOLUTIONS: list[Any] = [
+    lambda lax, p: lax.conv_general_dilated(np.ones((1, 3, 8), "f"), np.ones((2, 3, 3), "f"), [1], "SAME", precision=p),
+    lambda lax, p: lax.conv(np.ones((1, 3, 8), "f"), np.ones((2, 3, 3), "f"), (1,), "VALID", precision=p),
+    lambda lax, p: lax.conv_transpose(np.ones((1, 8, 3), "f"), np.ones((3, 3, 2), "f"), (1,), "VALID", precision=p),
+    lambda lax, p: lax.conv_general_dilated_patches(np.ones((1, 3, 8), "f"), (2,), (1,), "VALID", precision=p),
+    lambda lax, p: lax.dot(np.ones((2, 2), "f"), np.ones((2, 2), "f"), precision=p),
+    lambda lax, p: lnp.einsum("ij,jk", np.ones((2, 2), "f"), np.ones((2, 2), "f"), precision=p),
+]  # fmt: skip
+HIGHEST = lx.lax.Precision.HIGHEST
+NAMED = [HIGHEST, (HIGHEST, HIGHEST), "high", "highest", "tensorfloat32", "float32", lx.lax.Precision.DEFAULT, None]
+
+
+@pytest.mark.parametrize("product", CONVOLUTIONS)
+def test_precisions_of_all_products(product: Any) -> None:
+    with lx.matmul_precision("bfloat16"):
+        for named in NAMED:
+            text = lx.jit(lambda p=named: product(lx.lax, p), static_argnames="p").lower().as_text("ir")
+            assert ('precision="bf16"' in text) == (named in (lx.lax.Precision.DEFAULT, None))
+    assert 'precision="bf16"' in lx.jit(lambda: product(lx.lax, "bfloat16")).lower().as_text("ir")
+    for wrong in ("low", 3, (HIGHEST,)):
+        with pytest.raises(ValueError, match="precision must be one of"):
+            product(lx.lax, wrong)
+
+
+def test_contexts_that_change_nothing() -> None:
+    for name, value in {
+        "numpy_dtype_promotion": "strict", "numpy_rank_promotion": "raise", "default_prng_impl": "threefry2x32",
+        "transfer_guard": "disallow", "transfer_guard_host_to_device": "log", "transfer_guard_device_to_host": "allow",
+        "transfer_guard_device_to_device": "disallow_explicit",
+    }.items():  # fmt: skip
+        context = getattr(lx, name)
+        with context(value):
+            assert (lnp.ones((2, 2)) + lnp.ones(2, "bfloat16")).dtype == np.float32
+        with pytest.raises(ValueError, match=f"{name}: must be one of"), context("of another kind"):
+            pass
+
+
 def test_hints() -> None:
     x, places = lnp.asarray(X), np.array([0, 2])
     hints = {"indices_are_sorted": True, "unique_indices": True}

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import field, replace
 from typing import Any
 
-from lavax.base.errors import CustomRuleError
+from lavax.base.errors import CustomRuleError, LavaxError
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import LaterGraph, further_inputs, graph_of
@@ -135,7 +135,13 @@ class _CustomFunction:
             recording.call = call.of_kinds()
             recording.on_demand = True
             return self._record_itself(call, recording)
-        graph, captured = self.trace_rules(recording)
+        try:
+            graph, captured = self.trace_rules(recording)
+        except LavaxError:
+            raise
+        except Exception as error:  # such as that of a rule that refuses derivatives: it is for who asks for one
+            refused = dict.fromkeys(self._rule_names, LaterGraph(functools.partial(_raise, error)))
+            return self._applied(call, recording.body, recording.body.graph, recording.body.captured, refused)
         if recording.calls_itself and recording.extra:  # then those calls take what the rules capture
             recording.body = _with_captured(recording.body, captured)
             graph, captured = self.trace_rules(recording)
@@ -322,6 +328,10 @@ class custom_jvp(_CustomFunction):  # noqa: N801  # a decorator, as it is known
         recording.extra = len(captured) - len(body.captured)
         recording.rules = {"rule": _with_inputs_last(rule_graph, own, tangents)}
         return body_graph, captured
+
+
+def _raise(error: Exception) -> Graph:
+    raise error
 
 
 def _fixed(value: Value) -> Value:

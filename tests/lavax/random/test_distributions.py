@@ -242,7 +242,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: random.beta(KEY, np.ones(2), np.ones(3)), ShapeError, "beta: shapes (2,) and (3,) do not broadcast"),
     (lambda: random.dirichlet(KEY, 1.0), ShapeError, "dirichlet: alpha must have at least one axis"),
     (lambda: random.poisson(KEY, 1.0, (2,), np.float32), DtypeError, "poisson: dtype must be an integer dtype"),
-    (lambda: random.randint(KEY, (2,), 0.5, 3), DtypeError, "randint: minval must be an integer, got f32[]"),
+    (lambda: random.randint(KEY, (2,), 0.5j, 3), DtypeError, "randint: minval must be an integer, got c64[]"),
     (lambda: random.randint(KEY, (2,), 0, 2**31 + 1), DtypeError, "2147483649 is outside int32"),
     (lambda: random.randint(KEY, (2,), 0, 5, np.float32), DtypeError, "randint: dtype must be an integer dtype"),
     (lambda: random.categorical(KEY, LOGITS, axis=2), ShapeError, "categorical: axis 2 is not an axis of f32[2,3]"),

@@ -56,5 +56,15 @@ def test_other_modes_are_refused(draw: Any) -> None:
 def test_bounds_beyond_few_bits_are_the_nearest(dtype: str, low: Any, high: Any) -> None:
     found = random.randint(KEY, (500, 2), low, high, dtype)
     np.testing.assert_array_equal(found, JAX.random.randint(JAX.random.key(3), (500, 2), low, high, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(0, 5.7), (-1.5, 5.7), (np.float32(0), 9), (0, np.prod(())), (np.zeros(2, "f"), np.array([3.9, 70.2]))],
+)
+def test_floats_are_truncated(dtype: str, low: Any, high: Any) -> None:
+    found = random.randint(KEY, (500, 2), low, high, dtype)
+    np.testing.assert_array_equal(found, JAX.random.randint(JAX.random.key(3), (500, 2), low, high, dtype))
     with pytest.raises(lx.DtypeError, match="minval must be an integer"):
-        random.randint(KEY, (2,), 0.5, high, dtype)
+        random.randint(KEY, (2,), 1j, high, dtype)

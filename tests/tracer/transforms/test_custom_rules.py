@@ -287,3 +287,27 @@ def broken(forward: Any, backward: Any) -> Any:
 def test_rules_that_do_not_fit_say_why(call: Any, message: str) -> None:
     with pytest.raises(CustomRuleError, match=message):
         call()
+
+
+def test_rules_that_refuse_derivatives_let_the_function_run() -> None:
+    @lx.custom_jvp
+    def sine(x: Any) -> Any:
+        return lnp.sin(x)
+
+    @lx.custom_vjp
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    def refuse(*_: Any) -> Any:
+        raise NotImplementedError("no derivative")
+
+    sine.defjvp(refuse)
+    doubled.defvjp(lambda x: (x * 2, None), refuse)
+    for function, wanted in ((sine, np.sin(2)), (doubled, 4)):
+        assert np.allclose(lx.jit(function)(2.0), wanted)
+        assert np.allclose(lx.jit(lx.vmap(function))(np.full(3, 2, "f")), wanted)
+        assert np.allclose(lx.grad(lambda x: function(lx.stop_gradient(x)) * x)(2.0), wanted)  # noqa: B023
+        assert np.allclose(lx.export(function, 1.0)(2.0), wanted)
+        for derivative in (lx.grad(function), lx.jit(lx.grad(lambda x: lx.vmap(function)(lnp.stack([x, x])).sum()))):  # noqa: B023
+            with pytest.raises(NotImplementedError, match="no derivative"):
+                derivative(1.0)
