@@ -113,6 +113,8 @@ class Body:
         # Whether neighbours that are read one after the other are one load: two vectors of narrow elements, or up to
         # four single elements of 32 bits.
         self.loads_runs = False
+        # Whether real and imaginary parts side by side are read one after the other, and are one texel.
+        self.loads_numbers = False
         # The positions of aligned vectors that vectors between them are put together of, by node and key.
         self.aligned_reads: Mapping[tuple[Node, str], Index] = {}
         self.parameters, self.uses = parameters, parameters.uses
@@ -477,7 +479,7 @@ class Body:
         position = inside(position, node.type.size)
         address, kind = self.addresses[node], node.dtype.name
         if LANE_NAME not in position.variables:
-            element = neighbours.element_of_run(self, node, position)
+            element = neighbours.element_of_run(self, node, position) or neighbours.part_of_number(self, node, position)
             return GlslValue(element or self.memory.loaded(node.dtype, address, self.index(position)), 1)
         base = substitute(position, {LANE_NAME: constant(0)})
         if self.is_aligned(node, position):

@@ -11,10 +11,13 @@ from lavax.backends.vulkan.glsl.accesses import FROM_WORDS, NARROW_VECTORS, WORD
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.lanes import LANE, LANE_NAME, GlslValue, is_multiple, quotient_exact
 from lavax.ir.graph import Node
+from lavax.ir.types import DType, float32, float64
 from lavax.passes.kernels.index import Index, add, constant, linear, lookups_of, substitute
 
 if TYPE_CHECKING:
     from lavax.backends.vulkan.glsl.body import Body
+
+NUMBER_TYPES = {float32: "vec2", float64: "dvec2"}  # of a complex number with parts of a dtype
 
 
 def joined(body: Body, node: Node, position: Index) -> GlslValue | None:
@@ -83,6 +86,29 @@ def element_of_run(body: Body, node: Node, position: Index) -> str | None:
             words = _words_of_run(body, node, start, count, suffix, vector)
             return from_words.format(f"{words}.{COMPONENTS[position.constant % count]}")
     return None
+
+
+def part_of_number(body: Body, node: Node, position: Index) -> str | None:
+    """A part of a complex number that a descriptor gives whole; None if it is not read so."""
+    slot = body.memory.read_descriptors.get(body.addresses[node])
+    start = add(position, -(position.constant % 2))
+    is_part = body.loads_numbers and slot is not None and node.type.size % 2 == 0 and is_multiple(start, 2)
+    if slot is None or not is_part or node.dtype not in NUMBER_TYPES:
+        return None
+    scope = body.scope_for(start.variables, lookups_of(start))
+    if (node, start) not in scope.runs:
+        number = number_at(body, node.dtype, slot, body.index(quotient_exact(start, 2)))
+        scope.runs[node, start] = body.declare(scope, NUMBER_TYPES[node.dtype], number)
+    return f"{scope.runs[node, start]}.{COMPONENTS[position.constant % 2]}"
+
+
+def number_at(body: Body, dtype: DType, slot: int, position: str) -> str:
+    """The complex number at a position of those that a descriptor's array has, as a vector of its parts."""
+    if dtype == float64:
+        fetch = body.uses.access("fetch_two_doubles")
+        return f"{fetch}({body.uses.descriptor('vectors', slot)}, w{slot} + {position})"
+    texel = f"texelFetch({body.uses.descriptor('couples', slot)}, 2 * w{slot} + {position})"
+    return f"uintBitsToFloat({texel}.xy)"
 
 
 def _words_of_run(body: Body, node: Node, start: Index, count: int, suffix: str, vector: str) -> str:

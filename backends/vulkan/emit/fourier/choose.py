@@ -276,7 +276,8 @@ def mirrored_steps_of(points: int, inverse: bool, part: DType, profile: DevicePr
         found = _three_steps(points, profile, mirrored=True)
         return (*found[1:], *found[:1]) or steps or _steps(prime_factors(points), REGISTER_LIMITS.together)
     narrow = _steps(prime_factors(points), REGISTER_LIMITS.together)
-    if part.bits > 32 and points > THREE_STEPS.longest_mirrored_double and len(narrow) <= 3:
+    is_double = part.bits > 32 and points > THREE_STEPS.longest_mirrored_double and len(narrow) <= 3
+    if is_double or len(narrow) < 3 and points < THREE_STEPS.shortest_mirrored:
         return narrow
     return _three_mirrored_steps(points, profile) or steps or narrow
 

@@ -5,6 +5,7 @@ from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
+from lavax.backends.vulkan.glsl.neighbours import NUMBER_TYPES, number_at
 from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, linear, unflatten
@@ -31,14 +32,12 @@ def read_number(routine: RoutineShader, operand: Node, position: Index) -> Numbe
     slot = body.memory.read_descriptors.get(body.addresses.get(stored, ""))
     if slot is None:
         sides = (unflatten(linear([(position, 2)], side), operand.shape) for side in (0, 1))
-        return Number(*(routine.read(operand, at) for at in sides))
-    at = body.index(inside(position, operand.type.size // 2))
-    if operand.dtype.bits == 64:
-        fetch = body.uses.access("fetch_two_doubles")
-        kind, text = "dvec2", f"{fetch}({body.uses.descriptor('vectors', slot)}, w{slot} + {at})"
-    else:
-        texel = f"texelFetch({body.uses.descriptor('couples', slot)}, 2 * w{slot} + {at})"
-        kind, text = "vec2", f"uintBitsToFloat({texel}.xy)"
+        body.loads_numbers = True
+        found = Number(*(routine.read(operand, at) for at in sides))
+        body.loads_numbers = False
+        return found
+    text = number_at(body, operand.dtype, slot, body.index(inside(position, operand.type.size // 2)))
+    kind = NUMBER_TYPES[operand.dtype]
     scaled = text if factor == 1 else f"{text} * {literal(factor, operand.dtype)}"
     name = body.declare(body.scopes[-1], kind, scaled)
     return Number(f"{name}.x", f"{name}.y")

@@ -13,6 +13,7 @@ from lavax.ir.types import float32, float64
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.target.target import Target, Transforms
+from tests.backends.vulkan.emit.emission import dispatch_of
 
 RANDOM = np.random.default_rng(6)
 
@@ -133,3 +134,25 @@ def test_double_precision_has_the_same_functions() -> None:
         spectrum = lnp.fft.rfft(x)
         np.testing.assert_allclose(np.asarray(spectrum), np.fft.rfft(x), atol=1e-13)
         np.testing.assert_allclose(np.asarray(lnp.fft.irfft(spectrum)), x, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype, form", [("float32", "couples"), ("float64", "vectors")])
+def test_both_parts_of_a_number_that_is_computed_are_read_at_once(dtype: str, form: str) -> None:
+    """Conjugates, as in `hfft`, of which one part is negated, or a part of a spectrum, whose parts are cut one by one."""
+    part = "f32" if dtype == "float32" else "f64"
+    graph = f"""
+        graph (x: {part}[64,65,2]) {{
+          %0 = slice(x) start=[0,0,0] limit=[64,65,1] stride=[1,1,1] : {part}[64,65,1]
+          %1 = slice(x) start=[0,0,1] limit=[64,65,2] stride=[1,1,1] : {part}[64,65,1]
+          %2 = negate(%1) : {part}[64,65,1]
+          %3 = concatenate(%0, %2) axis=2 : {part}[64,65,2]
+          %4 = fourier_join(%3) rest=8 : {part}[64,8,1,8,2]
+          return %4
+        }}
+    """
+    assert [name for name, number in dispatch_of(graph, CPU_DRIVER).shader.bindings if number == 0] == [form]
+    with lx.enable_x64(dtype == "float64"):
+        spectrum = _spectra(300, 65).astype(np.result_type(dtype, np.complex64))
+        found = lx.compile(lambda s: (lnp.fft.hfft(s), lnp.fft.irfft(s, n=96)))(spectrum)
+    for ours, wanted in zip(found, (np.fft.hfft(spectrum), np.fft.irfft(spectrum, n=96)), strict=True):
+        np.testing.assert_allclose(np.asarray(ours), wanted, atol=2e-5 if dtype == "float32" else 2e-14)
