@@ -174,6 +174,10 @@ def _no_folds(points: int, rest: int, behind: int) -> bool:
     return False
 
 
+def _no_order(steps: Sequence[int], inverse: bool) -> Sequence[int]:
+    return ()
+
+
 def _no_few_steps(points: int, numbers: int) -> Sequence[int]:
     return ()
 
@@ -218,6 +222,8 @@ class Transforms:
     # Whether a first or last step of such a transform, of so many points, rest and behind, may read or write the lines
     # in the order of cosine transforms.
     folds: Callable[[int, int, int], bool] = _no_folds
+    # The order of the steps of such a transform, or of its inverse, in which they may; none if there is no such.
+    folded_order: Callable[[Sequence[int], bool], Sequence[int]] = _no_order
     # The largest prime number of points of a step; of few numbers it is at most 31.
     largest_prime: int = 31
 

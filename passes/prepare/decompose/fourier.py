@@ -93,9 +93,10 @@ def _cosines(node: Node, target: Target) -> Node:
     if behind > 1:
         return node
     steps, fold = _mirrored_widths(x, points, False, target), node.attrs["folded"]
-    is_one = len(steps) == 1  # which may always read so
-    if fold and not (is_one or (steps and target.transforms.folds(steps[0], points // steps[0], 1))):
+    ordered = target.transforms.folded_order(steps, False) if fold else steps
+    if fold and not ordered:
         x, fold = reshape(_folded(reshape(x, (lines, 2 * points)), fold), x.shape), 0
+    steps = ordered or steps
     if not steps:
         whole = build("fourier_spectrum", x, type=x.type.with_shape((lines, points + 1, 2)))
         return _cosines_of(_spectrum(whole, target), node)
@@ -123,9 +124,11 @@ def _join(node: Node, target: Target) -> Node:
     if node.attrs["rest"] > 1:
         return node
     steps, fold = _mirrored_widths(x, points, True, target), node.attrs["folded"]
-    if fold and not _writes_folded(steps, points, target):
+    ordered = target.transforms.folded_order(steps, True) if fold else steps
+    if fold and not ordered:
         plain = build(node.op, x, type=x.type.with_shape((lines, 2 * points)), rest=1)
         return reshape(_unfolded(_join(plain, target), fold), node.shape)
+    steps = ordered or steps
     if not steps:
         spectrum = cosine_spectra(x) if node.op == "fourier_from_cosines" else separated(x)
         whole = reshape(interleaved(joined(spectrum)), (lines, points, 1, 1, 2))
@@ -135,14 +138,6 @@ def _join(node: Node, target: Target) -> Node:
     type = x.type.with_shape((lines, rest, 1, first, 2)) if widths else node.type
     found = build(node.op, x, type=type, rest=rest, folded=0 if widths else fold)
     return _in_steps(found, widths, True, node.type, fold) if widths else found
-
-
-def _writes_folded(steps: Sequence[int], points: int, target: Target) -> bool:
-    """Whether the last step of an inverse writes lines in the order of cosine transforms; a step alone always may."""
-    if len(steps) < 2:
-        return len(steps) == 1
-    *_, last, _ = steps  # the one at the end is the first
-    return target.transforms.folds(last, 1, points // last)
 
 
 def _folded(lines: Node, sign: int) -> Node:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import permutations, product
 from math import log2, prod
 
 from lavax.backends.vulkan.emit.fourier.shape import (
@@ -277,7 +277,8 @@ def mirrored_steps_of(points: int, inverse: bool, part: DType, profile: DevicePr
         return (*found[1:], *found[:1]) or steps or _steps(prime_factors(points), REGISTER_LIMITS.together)
     narrow = _steps(prime_factors(points), REGISTER_LIMITS.together)
     is_double = part.bits > 32 and points > THREE_STEPS.longest_mirrored_double and len(narrow) <= 3
-    if is_double or len(narrow) < 3 and points < THREE_STEPS.shortest_mirrored:
+    is_short = points < THREE_STEPS.shortest_mirrored and len(narrow) <= 2
+    if is_double or is_short:
         return narrow
     return _three_mirrored_steps(points, profile) or steps or narrow
 
@@ -285,10 +286,30 @@ def mirrored_steps_of(points: int, inverse: bool, part: DType, profile: DevicePr
 def folds(points: int, rest: int, behind: int, profile: DeviceProfile) -> bool:
     """Whether a first step of real lines, or the last one of an inverse, may read or write them in the order of cosine
     transforms: its columns are then taken from both ends."""
-    if rest * behind % 2:
-        return False
-    lanes = lanes_of(points, rest, behind, profile)
-    return points % (2 * lanes) == 0 if lanes else points <= REGISTER_LIMITS.mirrored
+    fits = points <= REGISTER_LIMITS.mirrored or lanes_of(points, rest, behind, profile) > 0
+    return rest * behind % 2 == 0 and fits
+
+
+def folded_order_of(steps: Sequence[int], inverse: bool, profile: DeviceProfile) -> Sequence[int]:
+    """Steps of pairs of real numbers, as `mirrored_steps_of` gives them, in an order in which they may read lines, or
+    write those of an inverse, in the order of cosine transforms; none if there is no such."""
+    if len(steps) < 2:
+        return steps
+    ways = (way for way in permutations(steps) if way[-1] <= REGISTER_LIMITS.mirrored)
+    fitting = (way for way in ways if _folds_in(way, inverse, profile))
+    return min(fitting, key=lambda way: (way != (*steps,), way[-1]), default=())
+
+
+def _folds_in(way: Sequence[int], inverse: bool, profile: DeviceProfile) -> bool:
+    *widths, mirrored = way
+    rest, behind = (prod(widths), mirrored) if inverse else (prod(way), 1)
+    for number, width in enumerate(widths):
+        rest //= width
+        folded = number == (len(widths) - 1 if inverse else 0)
+        if not (folds(width, rest, behind, profile) if folded else _is_step(width, rest, behind, profile)):
+            return False
+        behind *= width
+    return True
 
 
 def few_steps_of(points: int, numbers: int, profile: DeviceProfile) -> Sequence[int]:

@@ -230,7 +230,23 @@ class _FirstByLanes(TwoLines):
                 parts = [(self.line, self.points * self.width), (self.lanes.number, 2 * self.width), (column, 2)]
                 found, opposite = read_fours(self.routine, linear(parts, 2 * j * count * self.width))
                 sides[side][j], sides[1 - side][own - 1 - j] = found, _given(self.lanes, opposite)
+        if own % 2:
+            sides[0][own // 2], sides[1][own // 2] = self._middle()
         return [of_both(self.double, sides[0][j], sides[1][j]) for j in range(own)]
+
+    def _middle(self) -> tuple[Number, Number]:
+        """The numbers of both columns in the middle of an odd number of points: a lane whose number is in the first
+        half of the line reads the four of its own column, and the one that has the opposite those of the other one."""
+        lanes, body = self.lanes, self.lanes.body
+        number, last = body.index(lanes.number), lanes.count - 1
+        is_lower = body.declare(body.scopes[-1], "bool", f"{number} < {lanes.count // 2}")
+        first, second = (body.index(column) for column in self.columns)
+        column = self.routine.position("column", f"{is_lower} ? {first} : {second}", self.width)
+        place = f"{self.points // 2 - lanes.count // 2} + ({is_lower} ? {number} : {last} - {number})"
+        row = self.routine.position("row", place, self.points // 2)
+        four = linear([(self.line, self.points * self.width), (row, 2 * self.width), (column, 2)])
+        own, other = _both_sides(lanes, is_lower, *read_fours(self.routine, four))
+        return own, _given(lanes, other)
 
 
 class _LastByLanes(TwoLines):

@@ -12,6 +12,7 @@ import scipy.fft
 import lavax as lx
 import lavax.numpy as lnp
 import lavax.scipy.fft as lsf
+from lavax.backends.vulkan.emit.fourier.choose import folded_order_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
@@ -263,6 +264,43 @@ def test_values(name: str, kind: int, lines: int, length: int, wide: bool) -> No
         found = np.asarray(transform(x))
     limit = 2.0 ** (-53 if wide else -24) * max(np.log2(length), 4)
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
+
+
+# Two steps, of which one has an odd number of points, or lanes have; and three.
+_ORDERED = [900, 2000, 2200, 4500, 5000, 8100]
+
+
+@pytest.mark.parametrize("name", ["dct", "dst"])
+@pytest.mark.parametrize("length", _ORDERED)
+def test_steps_are_in_an_order_that_reads_and_writes_lines_as_they_are(name: str, length: int) -> None:
+    for kind in (2, 3):
+        text = _kernels(lambda x, kind=kind: getattr(lsf, name)(x, kind), 40, length)
+        assert text.count("kernel ") == 1 and "kind=map" not in text and "concatenate" not in text and "fold" in text
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", ["dct", "dst"])
+@pytest.mark.parametrize("length", _ORDERED)
+@pytest.mark.parametrize("kind", [2, 3])
+def test_values_of_steps_in_another_order(name: str, kind: int, length: int, wide: bool) -> None:
+    """Every number by itself, since each lane's middle one has a place of its own."""
+    x = RANDOM.normal(size=(11, length)).astype(np.float64 if wide else np.float32)
+    expected = getattr(scipy.fft, name)(x.astype(np.float64), kind)
+    with config.enable_x64(wide):
+        found = np.asarray(lx.compile(lambda x: getattr(lsf, name)(x, kind))(x))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=(6e-15 if wide else 3e-6) * np.abs(expected).max())
+
+
+def test_an_order_of_steps() -> None:
+    """The one that holds mirrored numbers is at the end, and has at most 50 points."""
+    assert folded_order_of((128, 32), False, CPU_DRIVER) == (128, 32)
+    assert folded_order_of((30, 15), False, CPU_DRIVER) == (15, 30)
+    assert folded_order_of((30, 15), True, CPU_DRIVER) == (15, 30)
+    assert folded_order_of((50, 50), True, CPU_DRIVER) == (50, 50)
+    assert folded_order_of((75, 50), True, CPU_DRIVER) == ()
+    assert folded_order_of((9, 75, 6), True, CPU_DRIVER) == (75, 9, 6)
+    assert folded_order_of((1000,), False, CPU_DRIVER) == (1000,)
+    assert folded_order_of((), False, CPU_DRIVER) == ()
 
 
 @pytest.mark.parametrize(

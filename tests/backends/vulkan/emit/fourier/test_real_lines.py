@@ -138,7 +138,7 @@ def test_double_precision_has_the_same_functions() -> None:
 
 @pytest.mark.parametrize("dtype, form", [("float32", "couples"), ("float64", "vectors")])
 def test_both_parts_of_a_number_that_is_computed_are_read_at_once(dtype: str, form: str) -> None:
-    """Conjugates, as in `hfft`, of which one part is negated, or a part of a spectrum, whose parts are cut one by one."""
+    """Of conjugates, as in `hfft`, one part is negated; of a part of a spectrum each is cut by itself."""
     part = "f32" if dtype == "float32" else "f64"
     graph = f"""
         graph (x: {part}[64,65,2]) {{
