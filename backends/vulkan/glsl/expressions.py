@@ -7,6 +7,7 @@ lx_… are lavax's own (shaders_glsl); the shader brings in those that are calle
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import copysign
 
 import numpy as np
@@ -339,6 +340,13 @@ def literal(value: float | int | bool, dtype: DType) -> str:
         if int(value) == dtype.lowest and dtype.bits >= 32:
             return f"{type_name(dtype, 1)}({1 << dtype.bits - 1}u{suffix})"
         return f"{int(value)}{suffix}"
+    number = float(value)
+    return _float_literal(number, copysign(1, number), dtype)
+
+
+@lru_cache(maxsize=1 << 14)
+def _float_literal(value: float, sign: float, dtype: DType) -> str:
+    """The text of a float; kept, since transforms write the same roots of unity a thousand times. 0 is equal to -0."""
     exact = np.float64(dtype.rounded(np.array(value, np.float64)).item())
     if dtype.bits == 64:
         return _double_literal(exact)
@@ -350,7 +358,7 @@ def literal(value: float | int | bool, dtype: DType) -> str:
         if abs(rounded) >= 1e16
         else repr(float(str(rounded)))
     )
-    return text if rounded >= 0 and not np.signbit(rounded) else f"({text})"
+    return f"({text})" if sign < 0 else text
 
 
 def _double_literal(value: np.float64) -> str:

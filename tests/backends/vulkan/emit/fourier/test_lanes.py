@@ -12,6 +12,7 @@ from lavax.backends.vulkan.emit.fourier.choose import lanes_of, mirrored_steps_o
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.ir.types import float32
 from tests.backends.vulkan.emit.emission import dispatch_of, main_of
+from tests.sweeps import each_value
 
 RANDOM = np.random.default_rng(6)
 _NARROW = replace(CPU_DRIVER, subgroup_size=4, min_subgroup_size=4, max_subgroup_size=4)
@@ -62,17 +63,17 @@ def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:
 
 # Two, four and eight lanes along memory, of pairs and of single numbers, odd and even ones; then pairs of lines
 # across, and such as have an odd width behind.
-@pytest.mark.parametrize(
-    ("shape", "axis"),
-    [
+@each_value(
+    form=[
         *(((3, 72), 1), ((3, 144), 1), ((5, 256), 1), ((5, 1024), 1)),
         *(((3, 90), 1), ((3, 100), 1), ((16, 264), 1), ((6, 720), 1)),
         *(((2, 50, 20), 1), ((3, 64, 6), 1), ((2, 3072, 5), 1), ((96, 2), 0)),
         *(((1000, 3), 0), ((2, 480, 10), 1), ((4096, 3), 0), ((20000, 2), 0), ((1080, 2), 0)),
     ],
+    inverse=[False, True],
 )
-@pytest.mark.parametrize("inverse", [False, True])
-def test_the_forms(shape: tuple[int, ...], axis: int, inverse: bool) -> None:
+def test_the_forms(form: tuple[tuple[int, ...], int], inverse: bool) -> None:
+    shape, axis = form
     z = (RANDOM.normal(size=shape) + 1j * RANDOM.normal(size=shape)).astype(np.complex64)
     ours, theirs = (lnp.fft.ifft, np.fft.ifft) if inverse else (lnp.fft.fft, np.fft.fft)
     expected = theirs(z.astype(np.complex128) * 2, axis=axis)
