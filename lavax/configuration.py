@@ -34,6 +34,13 @@ _SETTINGS: dict[str, tuple[Callable[[Any], None], Callable[[], Any] | None]] = {
     "jax_traceback_filtering": (_ignore, None),
 }
 
+# What is read of the settings that change nothing, until they are set: how lavax behaves.
+_DEFAULTS: dict[str, Any] = {
+    "jax_numpy_dtype_promotion": "standard",
+    "jax_numpy_rank_promotion": "allow",
+    "jax_threefry_partitionable": True,
+}
+
 
 class Config:
     """`config.update("jax_enable_x64", True)`, and `config.jax_enable_x64` to read a setting.
@@ -56,7 +63,7 @@ class Config:
     def read(self, name: str) -> Any:
         """The value of a setting. Raises AttributeError for one that lavax does not know."""
         _, reading = self._setting(name)
-        return self._chosen.get(name) if reading is None else reading()
+        return self._chosen.get(name, _DEFAULTS.get(name)) if reading is None else reading()
 
     @property
     def x64_enabled(self) -> bool:

@@ -51,6 +51,29 @@ def test_shapes() -> None:
     assert lx.eval_shape(lambda x: (x @ x.T).sum(0), shape) == lx.ShapeDtypeStruct((2,), "float32")
 
 
+def test_shapes_may_stand_for_results() -> None:
+    kind = lx.ShapeDtypeStruct((2, 3), "bfloat16")
+    found = lx.eval_shape(lambda x: {"x": x + 1, "kind": kind, "count": 3}, np.ones(2, "f"))
+    assert found["kind"] == kind and found["x"] == lx.ShapeDtypeStruct((2,), "float32") and found["count"].shape == ()
+    assert lx.eval_shape(lambda: kind) == kind
+    with pytest.raises(lx.DtypeError, match="results are arrays"):
+        lx.jit(lambda: kind)()
+
+
+def test_graphs_of_make_jaxpr_run() -> None:
+    offset = lnp.arange(3.0)
+    jaxpr = lx.make_jaxpr(lambda x, tree: (x * tree["a"] + offset, lnp.sum(x)))(np.ones(3, "f"), {"a": 2})
+    found = lx.core.eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, np.full(3, 2, "f"), 5)
+    assert [part.tolist() for part in found] == [[10, 11, 12], 6]
+    run = lx.core.jaxpr_as_fun(jaxpr)
+    assert lx.jit(lx.grad(lambda x: run(x, 3)[0].sum()))(np.ones(3, "f")).tolist() == [3, 3, 3]
+    assert lx.vmap(lambda x: run(x, 3)[1])(np.ones((2, 3), "f")).tolist() == [3, 3]
+    with pytest.raises(TypeError, match="2 arguments and constants, where 3 are due"):
+        run(np.ones(3, "f"))
+    with pytest.raises(lx.ShapeError, match="eval_jaxpr: x"):
+        run(np.ones(4, "f"), 1)
+
+
 def test_arrays_and_devices() -> None:
     tree = {"a": lnp.ones(2), "b": "text"}
     back = lx.device_get(lx.block_until_ready(tree))
@@ -116,6 +139,7 @@ def test_disable_jit() -> None:
 def test_config(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "_process_keeps_64_bits", [])
     assert not lx.config.jax_enable_x64 and not lx.config.x64_enabled
+    assert (lx.config.jax_numpy_dtype_promotion, lx.config.jax_numpy_rank_promotion) == ("standard", "allow")
     lx.config.update("jax_enable_x64", True)
     assert lx.config.jax_enable_x64 and lx.config.x64_enabled
     assert lnp.asarray(np.ones(2)).dtype == np.float64

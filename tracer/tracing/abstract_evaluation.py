@@ -13,12 +13,12 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import Graph
 from lavax.ir.graph import Node
 from lavax.ir.location import user_error
-from lavax.ir.types import dtype_of_data
+from lavax.ir.types import TensorType, dtype_of_data
 from lavax.tracer.calls.call import call_of, named_conversion
 from lavax.tracer.calls.signature import signature_of
 from lavax.tracer.calls.wrapping import wraps
-from lavax.tracer.pytrees.pytree import unflatten
-from lavax.tracer.tracing.convert import abstract_of
+from lavax.tracer.pytrees.pytree import flatten, unflatten
+from lavax.tracer.tracing.convert import abstract_of, constant
 from lavax.tracer.tracing.float0 import float0
 from lavax.tracer.tracing.tracing import Traced, trace_call, without_effects
 
@@ -101,9 +101,28 @@ def typeof(x: Any) -> ShapeDtype:
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The result of `fun` with a ShapeDtype for each array; computes nothing and needs no device."""
-    result = _traced(fun, args, kwargs, "eval_shape")
+    """The result of `fun` with a ShapeDtype for each array; computes nothing and needs no device.
+
+    What `fun` returns may have the shapes and dtypes of arrays in their place.
+    """
+    result = _traced(_with_arrays(fun), args, kwargs, "eval_shape")
     return unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
+
+
+def _with_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose result has an array for each ShapeDtype, which a trace does not take."""
+
+    @wraps(function)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = flatten(function(*args, **kwargs))
+        return unflatten(structure, [_array_like(leaf) if isinstance(leaf, ShapeDtype) else leaf for leaf in leaves])
+
+    return made
+
+
+def _array_like(shape: ShapeDtype) -> Any:
+    held = dtype_of_data(shape.dtype)
+    return shape if held is None else constant(0, TensorType(tuple(shape.shape), held))
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], purpose: str) -> Traced:
