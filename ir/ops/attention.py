@@ -41,6 +41,8 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
     "attention_value_gradient": ("query", "key", "cotangent", "logsumexp"),
     "attention_query_parts": ("query", "key", "value", "cotangent", "delta", "logsumexp"),
 }
+# Those of the one that is of heads alone, also of lowered/attention.py: its batch is summed.
+_OF_HEADS = {"attention_projected": ("query", "key", "value", "weight", "residual")}
 # The operand whose type the result has, and the extent that replaces its last axis.
 _RESULTS: Mapping[str, str] = {
     "attention_query_gradient": "query",
@@ -50,13 +52,13 @@ _RESULTS: Mapping[str, str] = {
 ROUNDED = "rounded"
 ATTRIBUTES = ("scale", "fill", "lowest", "highest", "biased", "masked", "precision", ROUNDED)
 DEFAULTS = {"precision": "", ROUNDED: False}
-_OF_WEIGHTS = (*ATTRIBUTES, "empty")
+OF_WEIGHTS = (*ATTRIBUTES, "empty")
 
 
 def names_of(op: str, attrs: Attributes) -> tuple[str, ...]:
     """The names of the operands of an operation with these attributes."""
     more = (name for name, there in (("bias", attrs["biased"]), ("mask", attrs["masked"])) if there)
-    return (*OPERANDS[op], *more)
+    return (*(OPERANDS.get(op) or _OF_HEADS[op]), *more)
 
 
 def statistic_dtype(dtype: DType) -> DType:
@@ -73,6 +75,7 @@ class Extents:
     keys: int
     head: int
     values: int
+    projected: int = 0
 
 
 def _extents(op: str, types: Mapping[str, TensorType]) -> Extents:
@@ -81,7 +84,8 @@ def _extents(op: str, types: Mapping[str, TensorType]) -> Extents:
         raise ShapeError(f"{op}: query and key need two axes at least, got {query} and {key}")
     of_values = types.get("value", types.get("cotangent"))
     values = of_values.shape[-1] if of_values is not None and of_values.rank else 0
-    return Extents(query.shape[:-2], query.shape[-2], key.shape[-2], query.shape[-1], values)
+    projected = types["residual"].size if "residual" in types else 0
+    return Extents(query.shape[:-2], query.shape[-2], key.shape[-2], query.shape[-1], values, projected)
 
 
 def _check(op: str, types: Mapping[str, TensorType]) -> Extents:
@@ -96,6 +100,8 @@ def _check(op: str, types: Mapping[str, TensorType]) -> Extents:
         "cotangent": (*by_query, sizes.values),
         "delta": by_query,
         "logsumexp": by_query,
+        "weight": (*sizes.batch, sizes.values, sizes.projected),
+        "residual": (sizes.projected,),
         "bias": (*by_query, sizes.keys),
         "mask": (*by_query, sizes.keys),
     }
@@ -121,13 +127,18 @@ def checked_types(
     return types, _check(op, types)
 
 
+def rounded_dtype(op: str, attrs: Attributes) -> DType:
+    """The dtype of a rounded result. Raises DtypeError without a precision."""
+    if attrs["precision"] not in ("f16", "bf16"):
+        raise DtypeError(f"{op}: a rounded result needs a precision, and it is {attrs['precision']!r}")
+    return DTYPES[attrs["precision"]]
+
+
 def _type_rule(op: str) -> TypeRule:
     def infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
         types, sizes = checked_types(op, operands, attrs)
         if attrs.get(ROUNDED):
-            if attrs["precision"] not in ("f16", "bf16"):
-                raise DtypeError(f"{op}: a rounded result needs a precision, and it is {attrs['precision']!r}")
-            types = {name: type.with_dtype(DTYPES[attrs["precision"]]) for name, type in types.items()}
+            types = {name: type.with_dtype(rounded_dtype(op, attrs)) for name, type in types.items()}
         query = types["query"]
         if op == "attention":
             return query.with_shape((*query.shape[:-1], sizes.values))
@@ -164,7 +175,7 @@ def _logsumexp(scores: np.ndarray, empty: bool) -> np.ndarray:
     return np.where(peak[..., 0] == -np.inf, np.inf, found) if empty else found
 
 
-def _attention(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
+def attention(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
     scores, _ = _scores(arrays, attrs)
     peak = np.max(scores, axis=-1, keepdims=True)
     if attrs["empty"]:
@@ -218,8 +229,8 @@ def _define(
     define(Operation(op, "routine", _type_rule(op), evaluation_of(op, compute), attributes, defaults=DEFAULTS))
 
 
-_define("attention", _attention, _OF_WEIGHTS)
-_define("attention_logsumexp", _attention_logsumexp, _OF_WEIGHTS)
+_define("attention", attention, OF_WEIGHTS)
+_define("attention_logsumexp", _attention_logsumexp, OF_WEIGHTS)
 _define("attention_query_gradient", _query_gradient, ATTRIBUTES)
 _define("attention_key_gradient", _key_gradient, ATTRIBUTES)
 _define("attention_value_gradient", _value_gradient, ATTRIBUTES)

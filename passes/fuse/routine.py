@@ -77,6 +77,8 @@ def _stored_for_transform(fusion: Fusion, node: Node, operand: Node) -> Node | N
 
 def _reads_once(fusion: Fusion, node: Node) -> bool:
     """Whether it is attention whose kernel reads each key and value once."""
+    if node.op == "attention_projected":
+        return True
     return node.op in ("attention", "attention_logsumexp") and fusion.target.attention.in_one_kernel(node)
 
 

@@ -15,7 +15,7 @@ from lavax.passes.prepare.decompose import RULES as DECOMPOSE
 from lavax.passes.prepare.decompose.attention_parts import RULES as PARTS
 from lavax.passes.prepare.decompose.counted_places import RULES as COUNTED_PLACES
 from lavax.passes.prepare.decompose.cumulative import RULES as CUMULATIVE
-from lavax.passes.prepare.decompose.few_queries import prepare_attention
+from lavax.passes.prepare.decompose.few_queries import prepare_attention, prepare_projected
 from lavax.passes.prepare.decompose.fourier import RULES as FOURIER
 from lavax.passes.prepare.decompose.jacobi import RULES as JACOBI
 from lavax.passes.prepare.decompose.joining import MOST_JOINED, joined
@@ -58,6 +58,7 @@ ON_ANY_DEVICE: dict[str, Callable[[Node], Node]] = {
 # Operations whose best form depends on the device.
 BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     "attention": prepare_attention,
+    "attention_projected": prepare_projected,
     "dot": prepare_product,
     "conv": prepare_convolution,
     **dict.fromkeys(REDUCTIONS, prepare_reduction),

@@ -16,6 +16,7 @@ from lavax.passes.numerics.rounding import with_rounded_operands
 from lavax.passes.numerics.signs import by_signs
 from lavax.passes.numerics.widen import widen
 from lavax.passes.prepare.aligned_pads import with_aligned_pads
+from lavax.passes.prepare.attention_projections import with_projected_attention
 from lavax.passes.prepare.decompose.attention import with_read_shapes
 from lavax.passes.prepare.decompose.attention_parts import with_query_parts
 from lavax.passes.prepare.decompose.attention_results import with_rounded_results
@@ -75,6 +76,7 @@ PASSES = (
     Pass("updates", with_parts_for_maps, "products that optimizers alone read are summed in parts, which those add"),
     Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),
     Pass("gates", with_gates_as_products, "slices of a product of few rows in a loop are products, side by side"),
+    Pass("projections", with_projected_attention, "attention of a query is multiplied by the weight of its output"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),
     Pass("parts", _anywhere(with_parts_added_in_rows), "kernels of rows add the few parts of a product themselves"),
 )

@@ -210,6 +210,7 @@ _PRODUCTS = {
     "attention_key_gradient": (2, 1),
     "attention_value_gradient": (1, 1),
     "attention_query_parts": (1, 0),
+    "attention_projected": (1, 1),
 }
 _OF_SCORE = 15  # other operations per score: exp, and a few additions and multiplications
 
@@ -220,7 +221,8 @@ def _of_attention(node: Node) -> int:
     head = operands["query"].shape[-1]
     values = operands.get("value", operands.get("cotangent", operands["query"])).shape[-1]
     of_head, of_values = _PRODUCTS[node.op]
-    return visible_pairs(node) * (2 * (of_head * head + of_values * values) + _OF_SCORE)
+    projection = 2 * operands["weight"].type.size if "weight" in operands else 0
+    return visible_pairs(node) * (2 * (of_head * head + of_values * values) + _OF_SCORE) + projection
 
 
 # Operations of nodes that read all of their operands.

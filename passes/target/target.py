@@ -122,6 +122,8 @@ class Attention:
     by_rows: Callable[[Node], bool] = _no
     # Whether it is best computed by one kernel, which reads its operands once.
     in_one_kernel: Callable[[Node], bool] = _no
+    # Whether that kernel is best to multiply its result by a weight, as an `attention_projected` node.
+    projects: Callable[[Node], bool] = _no
 
 
 @dataclass(frozen=True)

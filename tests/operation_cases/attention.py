@@ -24,17 +24,21 @@ _ATTENTION: tuple[tuple[Shape, int, int, int, int, bool, bool, Mapping[str, Any]
     ((2,), 37, 45, 8, 12, False, False, dict(highest=3, empty=True)),
 )
 
+_PROJECTED = 6  # columns of a weight
+
 
 def _attention(op: str) -> Iterator[Case]:
     plain = dict(scale=0.6, fill=float("-inf"), empty=False)
-    for dtype in (float32, DTYPES["f16"]):
-        for number, (_, queries, keys, _, _, biased, masked, different) in enumerate(_ATTENTION):
+    for dtype in (float32,) if op == "attention_projected" else (float32, DTYPES["f16"]):
+        for number, (_, _, keys, _, _, biased, masked, different) in enumerate(_ATTENTION):
+            queries = _queries(op, number)
             random = generator(f"{op}{dtype}{number}")
             window = dict(lowest=1 - queries, highest=keys - 1, block=3)
             attrs = window | dict(biased=biased, masked=masked) | plain | different
             attrs = {name: attrs[name] for name in OPERATIONS[op].attributes if name in attrs}
             yield case_of(op, f"{dtype}-{number}", _of_attention(random, op, attrs, number, dtype), attrs)
     hidden = dict(lowest=0, highest=1, biased=False, masked=False, block=3) | plain
+    hidden |= dict(lowest=-9, highest=-1) if op == "attention_projected" else {}
     for empty in (False, True):
         every = hidden | dict(empty=empty)
         attrs = {name: every[name] for name in OPERATIONS[op].attributes if name in every}
@@ -43,10 +47,15 @@ def _attention(op: str) -> Iterator[Case]:
             yield case_of(op, f"special-{empty}", arrays, attrs, special=True)
 
 
+def _queries(op: str, number: int) -> int:
+    return 1 if op == "attention_projected" else _ATTENTION[number][1]
+
+
 def _of_attention(
     random: np.random.Generator, op: str, attrs: Mapping[str, Any], number: int, dtype: DType
 ) -> list[np.ndarray]:
-    batch, queries, keys, head, values, *_ = _ATTENTION[number]
+    batch, _, keys, head, values, *_ = _ATTENTION[number]
+    queries = _queries(op, number)
     shapes: Mapping[str, Shape] = {
         "query": (queries, head),
         "key": (keys, head),
@@ -54,12 +63,14 @@ def _of_attention(
         "cotangent": (queries, values),
         "delta": (queries,),
         "logsumexp": (queries,),
+        "weight": (values, _PROJECTED),
         "bias": (queries, keys),
         "mask": (queries, keys),
     }
     arrays = []
     for name in names_of(op, attrs):
-        type = TensorType((*batch, *shapes[name]), float32 if name in ("delta", "logsumexp") else dtype)
+        shape = (_PROJECTED,) if name == "residual" else (*batch, *shapes[name])
+        type = TensorType(shape, float32 if name in ("delta", "logsumexp") else dtype)
         if name == "mask":
             arrays.append(np.arange(prod(type.shape)).reshape(type.shape) % 3 != 1)
         else:
@@ -68,5 +79,5 @@ def _of_attention(
 
 
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
-    **{op: partial(_attention, op) for op in ATTENTION},
+    **{op: partial(_attention, op) for op in (*ATTENTION, "attention_projected")},
 }

@@ -79,7 +79,7 @@ def _unless_small(
 
 
 ROUTINES: dict[str, RoutineEmitter] = {
-    **dict.fromkeys(ATTENTION, RoutineEmitter(emit_attention, attention_candidates)),
+    **dict.fromkeys((*ATTENTION, "attention_projected"), RoutineEmitter(emit_attention, attention_candidates)),
     **dict.fromkeys((*FOLDS, "chunk_totals", "cumulative_chunks"), RoutineEmitter(emit_cumulative)),
     **dict.fromkeys(SCATTERS, RoutineEmitter(emit_scatter)),
     "bidiagonal": RoutineEmitter(emit_bidiagonal),

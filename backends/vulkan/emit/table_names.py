@@ -12,7 +12,7 @@ from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.schedule.merge import merge_key
 
 # Routines whose launches may have memory of their own.
-_HAVE_MEMORY = frozenset(("attention", "attention_logsumexp"))
+_HAVE_MEMORY = frozenset(("attention", "attention_logsumexp", "attention_projected"))
 
 
 def is_merged(step: KernelStep) -> bool:

@@ -67,6 +67,18 @@ def attention(op: str, compute: Callable[..., float], own: int = 2) -> Definitio
     return definition
 
 
+def _projected(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The residual, and of each head the products of its one query's result and a column of its weight."""
+    (n,) = place
+    weight, residual = arrays[3], arrays[4]
+    rest = [array for number, array in enumerate(arrays) if number not in (3, 4)]
+    found = [float(residual[n])]
+    for batch in np.ndindex(weight.shape[:-2]):
+        head = Attention("attention", rest, attrs, batch)
+        found += [head.out(0, e) * float(weight[(*batch, e, n)]) for e in range(weight.shape[-2])]
+    return math.fsum(found)
+
+
 ATTENTION: dict[str, Definition] = {
     "attention": attention("attention", Attention.out),
     "attention_logsumexp": attention("attention_logsumexp", Attention.logsumexp, 1),
@@ -86,6 +98,7 @@ ATTENTION: dict[str, Definition] = {
         ),
         3,
     ),
+    "attention_projected": _projected,
     "attention_value_gradient": attention(
         "attention_value_gradient",
         lambda a, j, e: math.fsum(a.weight(i, j) * a.of["cotangent"][i, e] for i in range(a.queries)),

@@ -4,6 +4,10 @@ Lanes share a key: each has some neighbouring elements of it, and the same eleme
 scores of its keys, adds up its elements of their values, and all that is loaded is loaded before anything is computed.
 Subgroups exchange twice through shared memory: the greatest score, then the sums. Operands are read once, so they may
 be computed where they are read: a cache's new row, say, comes from where it was made.
+
+`attention_projected` goes on: the workgroup that joins a head's parts multiplies its result by the head's rows of a
+weight, and the one that ends last of all heads adds up what these give. Which workgroup it will be is not known before,
+so each reads its head's rows of the weight as early as its keys.
 """
 
 from __future__ import annotations
@@ -14,13 +18,14 @@ from math import inf
 from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape
 from lavax.backends.vulkan.emit.attention.last_workgroup import LastWorkgroup
 from lavax.backends.vulkan.emit.attention.problem import Problem, nodes_of, problem_of
-from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, VECTOR, literal
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, INFINITY, MINUS_INFINITY, VECTOR, conversion, literal
 from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, open_body
 from lavax.backends.vulkan.glsl.reductions import doubling
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
+from lavax.ir.ops.attention import ROUNDED
 from lavax.ir.types import float32
 from lavax.passes.build.attention import named_operands
 from lavax.passes.kernels.index import Index, clamp, linear, quotient, remainder, unflatten, variable
@@ -50,18 +55,23 @@ class FewQueriesEmitter:
         self.body.loads_runs = shape.run > 1
         self.declarations: list[str] = []
         self.rows = self.problem.count * self.problem.rows
-        result = self.nodes.get("attention")
-        self.line_vectors = 0 if result is None else result.shape[-1] // VECTOR
+        self.projected = self.nodes.get("attention_projected")
+        self.line_vectors = self.operands["value"].shape[-1] // VECTOR if "value" in self.operands else 0
         self.last: LastWorkgroup | None = None
-        if shape.parts > 1:
-            self.last = LastWorkgroup(self.body, self.rows, shape.parts, 1 + self.line_vectors)
+        if shape.parts > 1 or self.projected is not None:
+            shared = 0 if self.projected is None else self.projected.type.size // VECTOR
+            self.last = LastWorkgroup(self.body, self.rows, shape.parts, 1 + self.line_vectors, shared)
             self.declarations += self.last.declarations
+            self.declarations += () if self.projected is None else self.last.shared_declarations
         self._open()
         row, member = variable("row", self.rows), variable("member", shape.local)
         self.part = variable("part", shape.parts)
         self.batch = unflatten(quotient(row, self.problem.rows), self.problem.batch)
         self.query, self.member = remainder(row, self.problem.rows), member
         self.chunk, self.place = remainder(member, shape.lanes), quotient(member, shape.lanes)
+        # The invocations that join parts, by number: those of the first subgroup, or of each for itself.
+        self.joining = "member" if self.projected is None else "int(gl_SubgroupInvocationID)"
+        self.weights: list[list[str]] = []
 
     def _open(self) -> None:
         rows, parts = self.rows, self.shape.parts
@@ -82,6 +92,7 @@ class FewQueriesEmitter:
         if self.line_vectors:
             self.line("vec4 found = vec4(0);")
         if self.shape.skips_hidden:
+            self._read_weight()
             self._ask_for_visible_keys()
             with self.body.pinned_block("if (shared_visible != 0u)"):
                 self._find_part()
@@ -89,7 +100,10 @@ class FewQueriesEmitter:
             self._find_part()
         if self.last is not None:
             self._join_parts(self.last)
-        self._store()
+        if self.projected is None:
+            self._store()
+        else:
+            self._project(self.projected)
         lines, local = self.body.scopes[0].lines, (self.shape.local, 1)
         text = ShaderText(self.body.uses, lines, local, self.declarations, self.subgroup, shuffles=True)
         memory_bytes = 0 if self.last is None else self.last.memory_bytes
@@ -114,6 +128,8 @@ class FewQueriesEmitter:
         rows = [self._key(step) for step in range(self.shape.steps)]
         keys = [self._elements("key", row) for row in rows]
         values = [self._elements("value", row) for row in rows] if "value" in self.operands else []
+        if not self.weights:
+            self._read_weight()
         for step, key in enumerate(keys):
             self._score(step, query, key)
         self._find_peak()
@@ -240,18 +256,22 @@ class FewQueriesEmitter:
         self.line(f"if (member == 0) {last.vector('part', '0')} = vec4(peak, total, 0, 0);")
         if line:
             self.line(f"if (member < {line}) {last.vector('part', '1 + member')} = found;")
-        last.end_unless_last()
-        self.line(f"vec2 statistics = {last.vector(f'min(member, {parts - 1})', '0')}.xy;")
+        if self.projected is None:
+            last.end_unless_last()
+        else:
+            last.end_workgroup_unless_last()
+        member = self.joining
+        self.line(f"vec2 statistics = {last.vector(f'min({member}, {parts - 1})', '0')}.xy;")
         beside = self.subgroup // line if line else 1
         steps = -(-parts // beside) if line else 0
         for step in range(steps):
-            number = f"min(member / {line} + {step * beside}, {parts - 1})"
-            self.line(f"vec4 found{step} = {last.vector(number, f'1 + member % {line}')};")
+            number = f"min({member} / {line} + {step * beside}, {parts - 1})"
+            self.line(f"vec4 found{step} = {last.vector(number, f'1 + {member} % {line}')};")
         self.line("peak = statistics.x;")
         for distance in doubling(self.subgroup):
             self.line(f"peak = max(peak, subgroupShuffleXor(peak, {distance}u));")
         exp = self.body.uses.function("lx_exp_nonpositive")
-        self.line(f"float share = member < {parts} ? {exp}(statistics.x - peak) : 0.0;")
+        self.line(f"float share = {member} < {parts} ? {exp}(statistics.x - peak) : 0.0;")
         self.line("total = share * statistics.y;")
         for distance in doubling(self.subgroup):
             self.line(f"total += subgroupShuffleXor(total, {distance}u);")
@@ -259,18 +279,80 @@ class FewQueriesEmitter:
             return
         self.line("found = vec4(0);")
         for step in range(steps):
-            self.line(f"float share{step} = subgroupShuffle(share, uint(member / {line} + {step * beside}));")
+            self.line(f"float share{step} = subgroupShuffle(share, uint({member} / {line} + {step * beside}));")
             self.line(f"found += mix(share{step} * found{step}, vec4(0), bvec4(share{step} == 0.0));")
         for distance in doubling(self.subgroup):
             if distance >= line:
                 self.line(f"found += subgroupShuffleXor(found, {distance}u);")
+
+    # -- the weight of an output --------------------------------------------------------------------------------------
+
+    def _column(self, step: int) -> Index:
+        """The column of the weight that a lane shares in a step; it may lie beyond the last one."""
+        return linear([(self.place, 1)], step * self.shape.together)
+
+    def _read_weight(self) -> None:
+        """The lane's elements of the head's rows of the weight, in each of its columns, as vectors."""
+        if self.projected is None:
+            return
+        weight, run = self.operands["weight"], self.shape.run
+        for step in range(self.shape.projected):
+            column = clamp(self._column(step), 0, weight.shape[-1] - 1)
+            along = [linear([(self.chunk, VECTOR * run), (LANE, 1)], VECTOR * number) for number in range(run)]
+            values = (self.body.value(weight, (*self.batch, each, column)) for each in along)
+            self.weights.append([widened(value, VECTOR, float32) for value in values])
+
+    def _project(self, node: Node) -> None:
+        """Multiplies the joined result of the row by the weight; the last row adds up the products of all."""
+        assert self.last is not None, "rows meet in memory"
+        run, lanes, columns = self.shape.run, self.shape.lanes, node.type.size
+        self.line(f"found *= total == 0.0 ? {self._nothing()} : 1.0 / total;")
+        self.line(f"found = {self._rounded('found', node)};")
+        for number in range(run):
+            source = f"gl_SubgroupInvocationID % {lanes}u * {run}u + {number}u"
+            self.line(f"vec4 near{number} = subgroupShuffle(found, {source});")
+        steps = range(self.shape.projected)
+        for step in steps:
+            products = " + ".join(f"dot(near{number}, {each})" for number, each in enumerate(self.weights[step]))
+            self.line(f"float product{step} = {products};")
+        for distance in doubling(lanes):
+            for step in steps:
+                self.line(f"product{step} += subgroupShuffleXor(product{step}, {distance}u);")
+        with self.body.block(f"if (member % {lanes} == 0)"):
+            for step in steps:
+                column = self._column(step)
+                within = f"if ({self.body.index(column)} < {columns}) " if column.high >= columns else ""
+                vector = self.last.of_row("row", f"({self.body.index(column)}) / {VECTOR}")
+                self.line(f"{within}{vector}[({self.body.index(column)}) % {VECTOR}] = product{step};")
+        self.last.end_workgroup_unless_last(of_rows=True)
+        vectors = columns // VECTOR
+        for first in range(0, vectors, self.shape.local):
+            wanted = linear([(self.member, 1)], first)
+            self._add_rows(node, self.last, clamp(wanted, 0, vectors - 1), wanted)
+
+    def _add_rows(self, node: Node, last: LastWorkgroup, number: Index, wanted: Index) -> None:
+        """A vector of the sum of all rows' products and the residual."""
+        along = linear([(number, VECTOR), (LANE, 1)])
+        at = self.body.index(number)
+        total = " + ".join(last.of_row(str(row), at) for row in range(self.rows))
+        residual = widened(self.body.value(self.operands["residual"], (along,)), VECTOR, float32)
+        with self.body.block(f"if ({self.body.index(wanted)} < {node.type.size // VECTOR})"):
+            self.line(f"vec4 sum = {residual} + {self._rounded(f'({total})', node)};")
+            self.body.store(node, (along,), GlslValue("sum", VECTOR), self.outputs[node])
+
+    def _rounded(self, text: str, node: Node) -> str:
+        return conversion(text, float32, node.dtype, VECTOR, self.body.uses) if node.attrs[ROUNDED] else text
+
+    def _nothing(self) -> str:
+        """What attention without visible keys gives."""
+        return "0.0" if self.attrs["empty"] else _NAN
 
     def _store(self) -> None:
         result, statistic = self.nodes.get("attention"), self.nodes.get("attention_logsumexp")
         line, empty = self.line_vectors, self.attrs["empty"]
         if result is not None:
             with self.body.block(f"if (member < {line})"):
-                self.line(f"found *= total == 0.0 ? {'0.0' if empty else _NAN} : 1.0 / total;")
+                self.line(f"found *= total == 0.0 ? {self._nothing()} : 1.0 / total;")
                 along = linear([(clamp(self.member, 0, line - 1), VECTOR), (LANE, 1)])
                 self.body.store(
                     result, (*self.batch, self.query, along), GlslValue("found", VECTOR), self.outputs[result]

@@ -6,6 +6,7 @@ Writes no GLSL.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 
 from lavax.backends.vulkan.emit.attention.problem import problem_of
@@ -17,7 +18,7 @@ from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import float32
 from lavax.passes.build.attention import named_operands
 
-_FORWARD = frozenset(("attention", "attention_logsumexp"))
+_FORWARD = frozenset(("attention", "attention_logsumexp", "attention_projected"))
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class FewQueries:
     steps: int = 8  # keys of a lane, at most: their elements are in registers
     few_steps: int = 4  # as many where a workgroup's invocations suffice
     local: int = 1024
+    projected: int = 20  # columns of a weight that a lane has 16 bytes of while its keys are joined, at most
+    projected_bytes: int = 96 << 10  # of a head's part of a weight, at most: all workgroups of the head read it
     skipped_bytes: int = 1 << 24  # of keys and values, from which a workgroup asks first whether it has a visible key
 
 
@@ -42,7 +45,7 @@ class FewQueriesShape:
     """A workgroup of `local` invocations for `keys` of a query's keys, of which it has one of `parts`.
 
     `lanes` share a key, and each has `run` vectors of it. `skips_hidden`: whether a workgroup without visible keys
-    reads none.
+    reads none. `projected`: how many columns of a weight lanes that share one have, one after the other.
     """
 
     local: int
@@ -51,6 +54,7 @@ class FewQueriesShape:
     keys: int
     parts: int
     skips_hidden: bool
+    projected: int = 0
 
     @property
     def together(self) -> int:
@@ -89,7 +93,21 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
         local *= 2
     if parts > most_parts:
         return None
-    return FewQueriesShape(local, lanes, run, keys, parts, _skips_hidden(node))
+    shape = FewQueriesShape(local, lanes, run, keys, parts, _skips_hidden(node))
+    return _projecting(shape, node, most) if node.op == "attention_projected" else shape
+
+
+def _projecting(shape: FewQueriesShape, node: Node, most: int) -> FewQueriesShape | None:
+    """The same with the columns of a weight that are multiplied; None if a workgroup is best to leave it to others."""
+    operands = named_operands(node)
+    weight, key = operands["weight"], operands["key"]
+    nbytes = weight.shape[-2] * weight.shape[-1] * _stored_bits(weight) // 8
+    if weight.shape[-1] % VECTOR or _stored_bits(weight) != _stored_bits(key) or nbytes > FEW_QUERIES.projected_bytes:
+        return None
+    columns = -(-weight.shape[-1] // shape.together)
+    if columns > FEW_QUERIES.projected and shape.local < most:
+        return _projecting(replace(shape, local=2 * shape.local), node, most)
+    return replace(shape, projected=columns) if columns <= FEW_QUERIES.projected else None
 
 
 def _skips_hidden(node: Node) -> bool:

@@ -16,7 +16,8 @@ _FLOAT_BYTES = 4
 
 
 class LastWorkgroup:
-    """The memory in which `parts` of each of `rows` meet, `vectors` of four floats each.
+    """The memory in which `parts` of each of `rows` meet, `vectors` of four floats each, and then `shared` vectors of
+    every row, if there are any.
 
     What is written to it is for the first subgroup of a workgroup, in whose shader `row` and `part` are named so.
     """
@@ -26,10 +27,13 @@ class LastWorkgroup:
         "layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer Parts { vec4 data[]; };",
     )
 
-    def __init__(self, body: Body, rows: int, parts: int, vectors: int) -> None:
-        self._body, self._parts, self._vectors = body, parts, vectors
-        self._counts = -(-rows // VECTOR)  # vectors of them, before those of the parts
-        self.memory_bytes = _FLOAT_BYTES * VECTOR * (self._counts + rows * parts * vectors)
+    shared_declarations = ("shared uint shared_arrived;",)  # for whole workgroups
+
+    def __init__(self, body: Body, rows: int, parts: int, vectors: int, shared: int = 0) -> None:
+        self._body, self._rows, self._parts, self._vectors, self._shared = body, rows, parts, vectors, shared
+        self._counts = rows // VECTOR + 1  # vectors of them, before those of the parts: one for each row, and of rows
+        self._first = self._counts + rows * parts * vectors  # of the vectors that rows leave for each other
+        self.memory_bytes = _FLOAT_BYTES * VECTOR * (self._first + rows * shared)
         body.line(f"uint64_t memory = table.address[{word(body.parameters.slots, body.uses)}];")
         body.parameters.slots += 1
 
@@ -37,6 +41,10 @@ class LastWorkgroup:
         """A vector of a part."""
         first = f"{self._counts} + (row * {self._parts} + {part}) * {self._vectors}"
         return f"Parts(memory).data[{first} + {number}]"
+
+    def of_row(self, row: str, number: str) -> str:
+        """A vector that a row leaves for the others."""
+        return f"Parts(memory).data[{self._first} + {row} * {self._shared} + {number}]"
 
     def end_unless_last(self) -> None:
         """Ends all workgroups of a row but the one behind which all parts are in memory, and its other subgroups.
@@ -60,5 +68,23 @@ class LastWorkgroup:
                 "memoryBarrierBuffer();",
                 "subgroupBarrier();",
                 f"if (gl_SubgroupInvocationID == 0u) {arrivals} = 0u;",
+            ]
+        )
+
+    def end_workgroup_unless_last(self, of_rows: bool = False) -> None:
+        """The same for whole workgroups, of which all that is left is ended; `of_rows`: of all rows in place of parts.
+
+        All invocations may have written; the first one counts for them.
+        """
+        arrivals = f"Arrivals(memory).data[{self._rows if of_rows else 'row'}]"
+        self._body.lines(
+            [
+                "memoryBarrierBuffer();",
+                "barrier();",
+                f"if (member == 0) shared_arrived = atomicAdd({arrivals}, 1u);",
+                "barrier();",
+                f"if (shared_arrived != {(self._rows if of_rows else self._parts) - 1}u) return;",
+                "memoryBarrierBuffer();",
+                f"if (member == 0) {arrivals} = 0u;",
             ]
         )

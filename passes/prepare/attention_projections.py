@@ -1,0 +1,111 @@
+"""Attention of one query, multiplied by a weight and added to a residual, as one operation.
+
+    x + Wᵀ·attention(q, k, v)  =  x + Σ Wᵀ[head]·attention(q, k, v)[head]
+
+The workgroup that ends a head's attention has its result at hand, so it can multiply it by the head's rows of the
+weight, and the one that ends last of all heads adds up what they give. A kernel of a decoded token takes longer to wait
+for another than to compute, and this is one less in a layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.graph import INPUT, Graph, Node
+from lavax.ir.ops.attention import ROUNDED
+from lavax.ir.types import DType
+from lavax.passes.build.attention import named_operands
+from lavax.passes.build.builder import build, reshape
+from lavax.passes.build.rebuild import rebuilt
+from lavax.passes.target.target import Target
+
+
+def with_projected_attention(graph: Graph, target: Target) -> Graph:
+    """The graph with attention, the product of its result alone, and the sum with a residual as one operation, where
+    the device has a kernel for it and nothing else reads what is between."""
+    if not any(node.op == "attention" for node in graph.nodes):
+        return graph
+    users, outputs = graph.users, frozenset(graph.outputs)
+
+    def is_alone(node: Node) -> bool:
+        return node not in outputs and len(users[node]) == 1
+
+    found = ((node, _projection_of(node)) for node in graph.nodes)
+    ends = {
+        node
+        for node, projection in found
+        if projection and all(map(is_alone, projection.between)) and target.attention.projects(projection.built())
+    }
+
+    def projected(node: Node, new: Node) -> Node:
+        projection = _projection_of(new) if node in ends else None
+        return new if projection is None else projection.built()
+
+    return rebuilt(graph, projected) if ends else graph
+
+
+@dataclass(frozen=True)
+class _Projection:
+    """Attention, the matrix [heads · E, N] that its result is multiplied by, and the residual [N].
+
+    `between`: the nodes from the attention to the sum, with the first and without the last.
+    """
+
+    attention: Node
+    matrix: Node
+    residual: Node
+    between: tuple[Node, ...]
+
+    def built(self) -> Node:
+        operands, attrs = named_operands(self.attention), self.attention.attrs
+        *batch, _, values = self.attention.shape
+        weight = reshape(self.matrix, (*batch, values, self.matrix.shape[-1]))
+        query, key, value, *rest = operands.values()
+        return build("attention_projected", query, key, value, weight, self.residual, *rest, **attrs)
+
+
+def _projection_of(end: Node) -> _Projection | None:
+    """What a sum, or its cast to 16 bits, adds to a residual, if that is such a product."""
+    rounded = end.dtype if end.op == "cast" and end.dtype.bits == 16 else None
+    total = end if rounded is None else end.operands[0]
+    if total.op != "add" or total.type.rank != 1:
+        return None
+    for product, residual in permutations(total.operands):
+        found = _of_product(product, residual, rounded)
+        if found is not None:
+            return found if rounded is None else replace(found, between=(*found.between, total))
+    return None
+
+
+def _of_product(product: Node, residual: Node, rounded: DType | None) -> _Projection | None:
+    """`rounded`: the dtype that the product, as the sum with the residual, is rounded to."""
+    between = [product]
+    if rounded is not None:
+        if product.op != "cast" or product.operands[0].op != "cast" or product.operands[0].dtype != rounded:
+            return None
+        between += [product.operands[0], product.operands[0].operands[0]]
+    total = between[-1]
+    if total.op != "sum" or total.attrs["axes"] != (0,) or total.operands[0].op != "multiply":
+        return None
+    (multiplied,) = total.operands
+    for repeated, matrix in permutations(multiplied.operands):
+        if repeated.op != "broadcast" or repeated.attrs["axes"] != (0,) or not _is_read_along_rows(matrix):
+            continue
+        above = [repeated]
+        while above[-1].op in ("broadcast", "cast", "reshape"):
+            above.append(above[-1].operands[0])
+        attention = above[-1]
+        if attention.op == "attention" and attention.shape[-2] == 1 and attention.attrs[ROUNDED] == bool(rounded):
+            return _Projection(attention, matrix, residual, (*between, multiplied, *above))
+    return None
+
+
+def _is_read_along_rows(matrix: Node) -> bool:
+    """Whether it is the transposition of an array in memory: so what is added up are neighbours."""
+    found, turns = matrix, 0
+    while found.op in ("cast", "transpose"):
+        turns += found.op == "transpose"
+        (found,) = found.operands
+    return found.op == INPUT and turns == 1 and matrix.type.rank == 2
