@@ -17,8 +17,10 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.ops.attention import ROUNDED
 from lavax.ir.types import DType
 from lavax.passes.build.attention import named_operands
-from lavax.passes.build.builder import build, reshape
+from lavax.passes.build.builder import add, build, cast, dot, reshape
 from lavax.passes.build.rebuild import rebuilt
+from lavax.passes.prepare.decompose.few_queries import prepare_attention
+from lavax.passes.prepare.products import prepare_product
 from lavax.passes.target.target import Target
 
 
@@ -44,6 +46,19 @@ def with_projected_attention(graph: Graph, target: Target) -> Graph:
         return new if projection is None else projection.built()
 
     return rebuilt(graph, projected) if ends else graph
+
+
+def prepare_projected(node: Node, target: Target) -> Node:
+    """The node itself if the device has a kernel for it, else attention, and the product of its result."""
+    if target.attention.projects(node):
+        return node
+    operands = named_operands(node)
+    weight, residual = operands.pop("weight"), operands.pop("residual")
+    attention = prepare_attention(build("attention", *operands.values(), **node.attrs), target)
+    summed, columns = attention.type.size, weight.shape[-1]
+    vector, matrix = reshape(cast(attention, weight.dtype), (summed,)), reshape(weight, (summed, columns))
+    product = prepare_product(dot(vector, matrix, ((0,), (0,))), target)
+    return cast(add(residual, product), node.dtype)
 
 
 @dataclass(frozen=True)

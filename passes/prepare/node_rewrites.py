@@ -10,12 +10,13 @@ from collections.abc import Callable
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.monoids import REDUCTIONS
 from lavax.passes.build.builder import located, set_location, zeros
+from lavax.passes.prepare.attention_projections import prepare_projected
 from lavax.passes.prepare.convolutions import prepare_convolution, read_channels_first
 from lavax.passes.prepare.decompose import RULES as DECOMPOSE
 from lavax.passes.prepare.decompose.attention_parts import RULES as PARTS
 from lavax.passes.prepare.decompose.counted_places import RULES as COUNTED_PLACES
 from lavax.passes.prepare.decompose.cumulative import RULES as CUMULATIVE
-from lavax.passes.prepare.decompose.few_queries import prepare_attention, prepare_projected
+from lavax.passes.prepare.decompose.few_queries import prepare_attention
 from lavax.passes.prepare.decompose.fourier import RULES as FOURIER
 from lavax.passes.prepare.decompose.jacobi import RULES as JACOBI
 from lavax.passes.prepare.decompose.joining import MOST_JOINED, joined

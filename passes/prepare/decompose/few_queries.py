@@ -25,7 +25,6 @@ from lavax.passes.build.builder import (
     build,
     cast,
     divide,
-    dot,
     equal,
     exp,
     multiply,
@@ -40,7 +39,6 @@ from lavax.passes.build.builder import (
 )
 from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
 from lavax.passes.prepare.decompose.unwritten_rows import read_before_writing
-from lavax.passes.prepare.products import prepare_product
 from lavax.passes.target.target import Target
 
 
@@ -60,19 +58,6 @@ def prepare_attention(node: Node, target: Target) -> Node:
     if target.attention.in_one_kernel(node):
         return in_one_kernel(node)
     return by_rows(node) if target.attention.by_rows(node) else ATTENTION["attention"](node)
-
-
-def prepare_projected(node: Node, target: Target) -> Node:
-    """The node itself if the device has a kernel for it, else attention, and the product of its result."""
-    if target.attention.projects(node):
-        return node
-    operands = named_operands(node)
-    weight, residual = operands.pop("weight"), operands.pop("residual")
-    attention = prepare_attention(build("attention", *operands.values(), **node.attrs), target)
-    summed, columns = attention.type.size, weight.shape[-1]
-    vector, matrix = reshape(cast(attention, weight.dtype), (summed,)), reshape(weight, (summed, columns))
-    product = prepare_product(dot(vector, matrix, ((0,), (0,))), target)
-    return cast(add(residual, product), node.dtype)
 
 
 def in_one_kernel(node: Node) -> Node:
