@@ -96,8 +96,10 @@ def _reads_of_weights(node: Node) -> int:
     one, which is zero, it has a phase of its own each (decompose/phases.py), which reads others."""
     right, (_, batch), (_, summed) = node.operands[1], node.attrs["batch"], node.attrs["contract"]
     columns = free_axes(right.type, (*batch, *node.attrs["window"][1]), summed)
-    results = prod(right.shape[axis] for axis in (*batch, *columns))
-    return node.type.size // (results * prod(interior + 1 for interior in node.attrs["interior"]))
+    results: int = prod(right.shape[axis] for axis in (*batch, *columns))
+    for interior in node.attrs["interior"]:
+        results *= interior + 1
+    return node.type.size // results
 
 
 def _with_copied_weights(node: Node, same: Node, orders: dict[Node, Axes], copied: dict[Node, Node]) -> Node:
