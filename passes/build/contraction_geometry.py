@@ -31,7 +31,8 @@ class Copies:
 _REORDERED = Copies(reads=1 << 9, products=1 << 28)
 # The same of operands of 16 bits, eight of which are a vector. Chosen by `python -m benchmarks models` (U-Net).
 REORDERED_NARROW = Copies(reads=1 << 7, products=1 << 24)
-# Of several arrays end to end. Chosen by `python -m benchmarks models` (GPT-2).
+# Of several arrays end to end. Chosen by `python -m benchmarks models` (GPT-2). What is in lines of whole vectors of 16
+# bits then costs as much as in another order: it is read number by number unless it is one array.
 _JOINED = Copies(reads=1 << 9, products=1 << 28)
 # The most nodes between an operand and memory that a search visits.
 _SEARCH_DEPTH = 32
@@ -122,9 +123,12 @@ def neighbours_of(dot: Node, side: int) -> Neighbours:
     return Neighbours(along_sum > 0 and along_sum >= along_free, along_free > 0 and along_free >= along_sum)
 
 
-def pays_in_one_array(dot: Node, side: int) -> bool:
-    """Whether an operand that is several arrays end to end is read so often that it is best copied to one."""
-    return _pays(dot, side, _JOINED)
+def pays_in_one_array(dot: Node, side: int, in_vectors: bool) -> bool:
+    """Whether an operand that is several arrays end to end is read so often that it is best copied to one.
+
+    `in_vectors`: whether its lines would be whole vectors of 16 bits there.
+    """
+    return _pays(dot, side, REORDERED_NARROW if in_vectors and dot.attrs["precision"] else _JOINED)
 
 
 def _pays(dot: Node, side: int, copies: Copies) -> bool:

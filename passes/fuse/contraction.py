@@ -16,6 +16,8 @@ from lavax.passes.numerics.narrow_movement import as_stored, is_widening
 from lavax.passes.numerics.padded_lines import padding_of
 from lavax.passes.numerics.rounding import rounding_of
 
+_VECTOR = 8  # elements of 16 bits
+
 
 def visit_contraction(fusion: Fusion, node: Node) -> None:
     needed = list(node.operands)
@@ -42,8 +44,11 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
             fusion.store(operand, Reason.PROLOGUE)
         elif fusion.target.products.stages_operands and lies_scattered(node, side):
             fusion.store(operand, Reason.SCATTERED)
-        elif fusion.target.products.stages_operands and pays_in_one_array(node, side) and _is_joined(fusion, operand):
-            fusion.store_within(before_repetition(fusion, operand), operand, Reason.JOINED)
+        elif fusion.target.products.stages_operands and operand.op != INPUT:
+            joined = before_repetition(fusion, operand)
+            in_vectors = joined.dtype.bits == 16 and joined.type.rank > 0 and joined.shape[-1] % _VECTOR == 0
+            if pays_in_one_array(node, side, in_vectors) and _is_looked_up(fusion, operand, in_vectors):
+                fusion.store_within(joined, operand, Reason.JOINED)
     scattered = scattered_operands(node, fusion.cone, fusion.bases_of, fusion.target.products)
     if scattered is not None:
         fusion.sharing.add(node)
@@ -79,10 +84,12 @@ def _is_large_prologue(fusion: Fusion, operand: Node) -> bool:
     return sum(map(cost_of, computed)) > limits.prologue_cost or len(arrays) > limits.prologue_arrays
 
 
-def _is_joined(fusion: Fusion, operand: Node) -> bool:
-    """Whether an operand is several arrays end to end: whatever loads an element looks at each of them."""
+def _is_looked_up(fusion: Fusion, operand: Node, in_vectors: bool) -> bool:
+    """Whether an operand is several arrays end to end: whatever loads an element looks at each of them. What is gathered
+    is in no vectors either."""
     computed, arrays = fusion.cone([operand])
-    return len(arrays) > 1 and any(node.op in ("pad", "concatenate") for node in computed)
+    ops = ("pad", "concatenate", "gather") if in_vectors else ("pad", "concatenate")
+    return len(arrays) > 1 and any(node.op in ops for node in computed)
 
 
 def _stored_rounding(fusion: Fusion, dot: Node, side: int) -> Node | None:

@@ -64,3 +64,28 @@ def test_what_is_stored_of_windows_is_what_they_repeat(side: int) -> None:
     program = kernels_of(graph, STAGING, reads=1)
     stored = [output for step in program.steps if step.kernel.kind == "map" for output in step.kernel.graph.outputs]
     assert stored and all(output.type.size <= 2 * 5 * (side + 2) ** 2 for output in stored)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("width, is_one", [(8, True), (7, False)])
+def test_of_16_bits_they_are_stored_sooner_in_lines_of_whole_vectors(dtype: str, width: int, is_one: bool) -> None:
+    kinds_of = [lx.ShapeDtype(shape, dtype) for shape in ((64, 8), (64, width), (8 + width, 16))]
+    graph = simplify(lx.trace(side_by_side)(*kinds_of))
+    with patch.object(contraction_geometry, "REORDERED_NARROW", Copies(16, 1)):
+        program = kernels_of(graph, STAGING, reads=1 << 9)
+    assert kinds(program) == (["map", "contract"] if is_one else ["contract"])
+    generator = np.random.default_rng(1)
+    arrays = [generator.integers(-8, 9, node.shape).astype(np.float32) for node in graph.inputs]
+    np.testing.assert_array_equal(interpret_kernels(program, *arrays)[0], interpret(graph, *arrays)[0])
+
+
+@pytest.mark.parametrize("dtype, is_one", [("bfloat16", True), ("float32", False)])
+def test_what_is_gathered_is_stored_if_it_has_16_bits(dtype: str, is_one: bool) -> None:
+    given = lx.ShapeDtype((100, 8), dtype), lx.ShapeDtype((64,), "int32"), lx.ShapeDtype((8, 16), dtype)
+    graph = simplify(lx.trace(lambda table, places, w: lnp.take(table, places, axis=0) @ w)(*given))
+    with patch.object(contraction_geometry, "REORDERED_NARROW", Copies(16, 1)):
+        program = kernels_of(graph, STAGING, reads=1 << 9)
+    assert kinds(program) == (["map", "contract"] if is_one else ["contract"])
+    generator = np.random.default_rng(2)
+    arrays = [generator.integers(0, 9, node.shape).astype(node.dtype.numpy) for node in graph.inputs]
+    np.testing.assert_array_equal(interpret_kernels(program, *arrays)[0], interpret(graph, *arrays)[0])
