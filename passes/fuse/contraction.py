@@ -85,8 +85,8 @@ def _is_large_prologue(fusion: Fusion, operand: Node) -> bool:
 
 
 def _is_looked_up(fusion: Fusion, operand: Node, in_vectors: bool) -> bool:
-    """Whether an operand is several arrays end to end: whatever loads an element looks at each of them. What is gathered
-    is in no vectors either."""
+    """Whether an operand is several arrays end to end: whatever loads an element looks at each of them. What is
+    gathered is in no vectors either."""
     computed, arrays = fusion.cone([operand])
     ops = ("pad", "concatenate", "gather") if in_vectors else ("pad", "concatenate")
     return len(arrays) > 1 and any(node.op in ops for node in computed)
