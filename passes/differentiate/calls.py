@@ -4,14 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lavax.base.errors import CustomRuleError
-from lavax.ir.graph import Graph, Node, graph_of, input_node, substitute, topological, with_operands
+from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, substitute, topological, with_operands
 from lavax.passes.build.builder import build, computed_after, zeros
 from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.build.inline import inline
-from lavax.passes.differentiate.dependence import depends_on
+from lavax.passes.differentiate.dependence import dependent_nodes, depends_on
 from lavax.passes.differentiate.values_of_rules import rule_of
 
 Maybe = Sequence[Node | None]
+_TRANSPOSED_RULES = {"custom_jvp": "rule", "custom_vjp": "backward"}
 
 
 def _refuse_outer(node: Node, matters: Sequence[bool]) -> None:
@@ -113,6 +114,7 @@ def _transposed(
     """The other mode of a rule that gives `results` for `sources`. Raises CustomRuleError if it is not linear."""
     from lavax.passes.differentiate.forward import transpose_linear  # forward mode uses these rules
 
+    results = _without_rules_of_themselves(results, sources, node.operands)
     found = transpose_linear(results, sources, seeds, node.operands)
     behind = (*node.operands, *(seed for seed in seeds if seed is not None))
     if depends_on(found, sources, behind):
@@ -128,6 +130,32 @@ def _transposed(
     fixed = {each: each for each in behind} | {source: zeros(source.type) for source in sources}
     known = substitute(body, fixed)
     return [known[each] for each in found]
+
+
+def _without_rules_of_themselves(
+    results: Sequence[Node], sources: Sequence[Node], fixed: Sequence[Node]
+) -> Sequence[Node]:
+    """The results of a rule, with bodies in place of calls that take `sources` and whose rules contain themselves.
+
+    Such a call, as of a linear function whose tangent is its value at the tangents, has a rule with the same call
+    again, so that its transpose by rules would not end.
+    """
+    while True:
+        nodes = topological(results, stop=(*fixed, *sources))
+        dependent = dependent_nodes(nodes, set(sources))
+        known: dict[Node, Node] = {}
+        bodies: dict[Node, list[Node]] = {}
+        for each in nodes:
+            operands = tuple([known.get(operand, operand) for operand in each.operands])
+            if each.op == "item" and each.operands[0] in bodies:
+                known[each] = bodies[each.operands[0]][each.attrs["index"]]
+            elif each in dependent and isinstance(each.attrs.get(_TRANSPOSED_RULES.get(each.op, "")), LaterGraph):
+                bodies[each] = inline(each.attrs["body"], operands)
+            elif operands != each.operands:
+                known[each] = with_operands(each, operands)
+        if not bodies:
+            return results
+        results = [known.get(result, result) for result in results]
 
 
 def _pushed(node: Node, tangents: Sequence[Node]) -> list[Node]:

@@ -13,11 +13,11 @@ _DependenceRule = Callable[[Node, Sequence[bool]], list[bool]]
 def depends_on(results: Sequence[Node], sources: Collection[Node], stop: Collection[Node]) -> bool:
     """Whether a change of `sources` may change one of `results`; nodes in `stop` are fixed."""
     stop = set(stop) - set(sources)
-    dependent = _dependent(topological(results, stop=(*stop, *sources)), set(sources))
+    dependent = dependent_nodes(topological(results, stop=(*stop, *sources)), set(sources))
     return not dependent.isdisjoint(results)
 
 
-def _dependent(nodes: Sequence[Node], sources: set[Node]) -> set[Node]:
+def dependent_nodes(nodes: Sequence[Node], sources: set[Node]) -> set[Node]:
     """The nodes that depend on `sources`, which are among them."""
     found = set(sources)
     parts: dict[Node, list[bool]] = {}
@@ -36,7 +36,7 @@ def _dependent(nodes: Sequence[Node], sources: set[Node]) -> set[Node]:
 
 
 def _outputs(body: Graph, reads: Sequence[bool]) -> list[bool]:
-    found = _dependent(body.nodes, {node for node, is_read in zip(body.inputs, reads, strict=True) if is_read})
+    found = dependent_nodes(body.nodes, {node for node, is_read in zip(body.inputs, reads, strict=True) if is_read})
     return [output in found for output in body.outputs]
 
 

@@ -60,6 +60,17 @@ def test_shapes_may_stand_for_results() -> None:
         lx.jit(lambda: kind)()
 
 
+def test_shapes_are_known_at_compile_time() -> None:
+    def f(x: Any) -> Any:
+        with lx.ensure_compile_time_eval():
+            shape = lx.eval_shape(lambda y: x * y, 2.0)
+            assert int(lnp.arange(3).sum()) == 3, "at once, still"
+        return x * shape.size
+
+    assert lx.jit(f)(np.ones(3, "f")).tolist() == [3, 3, 3]
+    assert lx.grad(lambda x: lx.vmap(f)(x).sum())(np.ones((2, 3), "f")).tolist() == [[3, 3, 3]] * 2
+
+
 def test_graphs_of_make_jaxpr_run() -> None:
     offset = lnp.arange(3.0)
     jaxpr = lx.make_jaxpr(lambda x, tree: (x * tree["a"] + offset, lnp.sum(x)))(np.ones(3, "f"), {"a": 2})

@@ -20,6 +20,7 @@ from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.pytrees.pytree import flatten, unflatten
 from lavax.tracer.tracing.convert import abstract_of, constant
 from lavax.tracer.tracing.float0 import float0
+from lavax.tracer.tracing.trace import resumed
 from lavax.tracer.tracing.tracing import Traced, trace_call, without_effects
 
 
@@ -105,7 +106,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     What `fun` returns may have the shapes and dtypes of arrays in their place.
     """
-    result = _traced(_with_arrays(fun), args, kwargs, "eval_shape")
+    with resumed():  # shapes of traced values are known within `ensure_compile_time_eval`, too
+        result = _traced(_with_arrays(fun), args, kwargs, "eval_shape")
     return unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
 
 

@@ -33,10 +33,13 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 
 @contextmanager
-def resumed(trace: Trace) -> Iterator[bool]:
-    """Within `ensure_compile_time_eval`, a context in which operations are recorded; whether `trace` is around it."""
+def resumed(trace: Trace | None = None) -> Iterator[bool]:
+    """Within `ensure_compile_time_eval`, a context in which operations are recorded; whether `trace` is around it.
+
+    None: any trace.
+    """
     around = _suspended.get() if _active.get() is None else None
-    if around is None or not trace.encloses(around):
+    if around is None or (trace is not None and not trace.encloses(around)):
         yield False
         return
     active = _active.set(around)

@@ -154,3 +154,33 @@ def _outer(kind: str, factor: Any) -> Any:
     else:
         scaled.defjvp(lambda primals, tangents: (primals[0] * factor, tangents[0] * factor))
     return scaled(lnp.asarray(AT))
+
+
+def test_a_linear_function_may_be_the_derivative_of_itself() -> None:
+    """The rule takes the function at tangents: its transpose is that of the body, as in JAX."""
+
+    @lx.custom_jvp
+    def product(a: Any, x: Any) -> Any:
+        return {"product": a * lnp.cumsum(x)}
+
+    @product.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (a, x), (da, dx) = primals, tangents
+        tangent = lx.tree.map(lambda by_x, by_a: 3 * by_x + 5 * by_a, product(a, dx), product(da, x))
+        return product(a, x), tangent
+
+    f = lambda a, x: lnp.sum(product(a, lnp.sin(x))["product"])  # noqa: E731
+    a, x = np.float32(2), np.array([0.5, 1, 2], "f")
+    weights = np.array([3, 2, 1], "f")
+    by_a, by_x = lx.jit(lx.grad(f, (0, 1)))(a, x)
+    np.testing.assert_allclose(by_a, 5 * np.sum(np.cumsum(np.sin(x))), rtol=1e-5)
+    np.testing.assert_allclose(by_x, 3 * 2 * weights * np.cos(x), rtol=1e-5)
+    mixed = lx.vmap(lx.grad(lambda a: lnp.sum(lx.grad(f, 1)(a, x))))(np.ones(2, "f"))
+    np.testing.assert_allclose(mixed, [np.sum(3 * weights * np.cos(x))] * 2, rtol=1e-5)
+    assert lx.jvp(f, (a, x), (np.float32(1), np.zeros(3, "f")))[1] == by_a
+
+
+def test_the_same_of_rules_of_reverse_mode() -> None:
+    doubled = lx.custom_vjp(lambda x: 2 * x)
+    doubled.defvjp(lambda x: (doubled(x), None), lambda _, g: (doubled(g),))
+    assert lx.grad(doubled)(3.0) == 2 and lx.jvp(doubled, (3.0,), (5.0,))[1] == 10
