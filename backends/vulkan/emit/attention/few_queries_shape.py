@@ -33,7 +33,7 @@ class FewQueries:
     few_steps: int = 4  # as many where a workgroup's invocations suffice
     local: int = 1024
     projected: int = 20  # columns of a weight that a lane has 16 bytes of while its keys are joined, at most
-    projected_bytes: int = 96 << 10  # of a head's part of a weight, at most: all workgroups of the head read it
+    projected_bytes: int = 144 << 10  # of a head's part of a weight, at most: all workgroups of the head read it
     skipped_bytes: int = 1 << 24  # of keys and values, from which a workgroup asks first whether it has a visible key
 
 

@@ -187,9 +187,10 @@ def _of_sizes(heads: int, keys: int, head: int, columns: int, dtype: str, of_wei
     [
         ((9, 1024, 64, 576, "bf16"), 256),
         ((9, 512, 32, 576, "f32"), 256),
-        ((9, 1024, 64, 576, "f32"), None),  # 144 KiB
-        ((15, 1024, 64, 960, "bf16"), None),  # 120 KiB
-        ((32, 1024, 64, 2048, "bf16"), None),  # a head's part of the weight is 256 KiB
+        ((9, 1024, 64, 576, "f32"), 512),
+        ((15, 1024, 64, 960, "bf16"), 512),
+        ((9, 1024, 64, 640, "f32"), None),  # a head's part of the weight is 160 KiB
+        ((32, 1024, 64, 2048, "bf16"), None),  # 256 KiB
         ((9, 1024, 64, 574, "bf16"), None),  # columns that are no vectors
         ((9, 1024, 64, 576, "bf16", "f32"), None),  # lanes read other elements of keys than of weights
     ],
