@@ -27,14 +27,14 @@ def joined(body: Body, node: Node, position: Index) -> GlslValue | None:
     places = [substitute(position, {LANE_NAME: constant(number)}) for number in range(VECTOR)]
     vectors = [(add(place, -(place.constant % VECTOR)), place.constant % VECTOR) for place in places]
     keys = [(node, linear([(base, 1), (LANE, 1)]).key) for base, _ in vectors]
-    if sum(key in body.aligned_reads for key in keys) < VECTOR // 2:
+    if not any(key in body.aligned_reads for key in keys):
         return None
     texts = []
     for key, (_, number), place in zip(keys, vectors, places, strict=True):
         if key in body.aligned_reads:
             texts.append(f"{_aligned(body, *key).text}.{COMPONENTS[number]}")
         else:
-            texts.append(body.memory.loaded(node.dtype, body.addresses[node], body.index(place)))
+            texts.append(_single(body, node, place).text)
     return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(texts)})", VECTOR)
 
 
@@ -51,6 +51,16 @@ def within_vector(body: Body, node: Node, position: Index) -> str | None:
         return None
     vector = body.memory.four(node.dtype, address, body.index(quotient_exact(start, VECTOR)))
     return f"{vector}.{''.join(COMPONENTS[place.constant % VECTOR] for place in places)}"
+
+
+def _single(body: Body, node: Node, place: Index) -> GlslValue:
+    """A single element, which is read now if it was not before."""
+    found = next((scope.loads[node, place.key] for scope in body.scopes if (node, place.key) in scope.loads), None)
+    if found is None:
+        text = body.memory.loaded(node.dtype, body.addresses[node], body.index(place))
+        name = body.declare(body.scopes[-1], type_name(node.dtype, 1), text)
+        found = body.scopes[-1].loads[node, place.key] = GlslValue(name, 1)
+    return found
 
 
 def _aligned(body: Body, node: Node, key: str) -> GlslValue:

@@ -69,6 +69,12 @@ class Accumulators:
         joined = REDUCTIONS[node.op].join(total, taken, node.dtype, width, self.body.uses)
         self.body.line(f"{total} = {joined};")
 
+    def take_end(self, node: Node, name: str, value: GlslValue) -> None:
+        """Adds a single element to an accumulator that holds nothing yet, so that nothing is lost to rounding."""
+        part = f"{name}.x" if self.width_of(node) == VECTOR else name
+        joined = REDUCTIONS[node.op].join(part, widened(value, 1, node.dtype), node.dtype, 1, self.body.uses)
+        self.body.line(f"{part} = {joined};")
+
     def add_exactly(self, name: str, taken: str, kind: str) -> None:
         """Knuth's sum of two floats: the rounded sum, and what rounding lost."""
         total, part, term, lost = (self.body.name() for _ in range(4))

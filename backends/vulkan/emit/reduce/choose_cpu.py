@@ -13,11 +13,14 @@ from dataclasses import replace
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationRows
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourRows
 from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
+from lavax.backends.vulkan.emit.reduce.ragged import RaggedRows
 from lavax.backends.vulkan.emit.reduce.row_reads import (
     elements_of_step,
     is_only_read,
+    is_read_by_descriptor,
     is_read_once,
     reads_in_common,
+    starts_of_rows,
     unit_strides,
 )
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
@@ -25,6 +28,7 @@ from lavax.backends.vulkan.emit.reduce.tiles import TiledRows
 from lavax.backends.vulkan.emit.reduce.unroll import ways_to_walk
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
+from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import Kernel
@@ -95,12 +99,21 @@ class RowTiles:
     invocations: int = 64  # that must be left
 
 
+@dataclass(frozen=True)
+class Ragged:
+    """Rows that begin between vectors. docs/performance/rows_on_cpus.md, "Rows of odd lengths"."""
+
+    elements_per_lane: int = 4  # at least
+    statements: int = 384  # of the graph, times the rows of a subgroup
+    busy: int = 2  # subgroups that must be left
+
+
 # In a workgroup's loop: the rows of a row group, or vectors of rows, and how many elements of a column a lane has at
 # least if several share it.
 ROWS_TOGETHER = (8, 4, 5, 3, 2)
 COLUMNS_IN_LOOP = 4
 SHARING_ON_CPU, FOUR_ROWS, STRIPS, SHORT_ROWS = SharingOnCpu(), FourRows(), RowStrips(), ManyShortRows()
-TILES = RowTiles()
+TILES, RAGGED = RowTiles(), Ragged()
 WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
 
 
@@ -112,6 +125,10 @@ def choose_on_cpu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> RowSc
     if tiled is not None:
         return tiled
     is_wide = schedule.row_width == VECTOR or is_read_once(kernel)
+    ragged = _ragged(kernel, profile, schedule)
+    if ragged is not None:
+        written_out = _written_out(kernel, replace(ragged, in_turn=True))
+        return _side_by_side(kernel, written_out or ragged)
     ways = (_written_out, _in_strips, _in_turns) if is_wide else (_in_turns, _written_out)
     return _side_by_side(kernel, next(filter(None, (way(kernel, schedule) for way in ways)), schedule))
 
@@ -126,6 +143,8 @@ def choose_in_loop(kernel: Kernel, profile: DeviceProfile) -> RowSchedule:
     is_one_walk = max(phases_of(kernel).values(), default=0) <= 1
     if isinstance(schedule, InvocationRows):
         return (is_one_walk and _in_common(kernel, profile, schedule)) or schedule
+    if isinstance(schedule, RaggedRows):
+        return replace(schedule, local=schedule.members)
     if not isinstance(schedule, NeighbourRows) or schedule.members > profile.subgroup_size:
         return schedule
     alone = replace(schedule, local=schedule.members)
@@ -184,6 +203,34 @@ def _invocations(kernel: Kernel, profile: DeviceProfile, along_row: int, along_r
     element_width = VECTOR if row_width == 1 and length % VECTOR == 0 and along_row > 0 else 1
     local = local_invocations(profile)
     return InvocationRows(row_width=row_width, element_width=element_width, local=local, chunked=True)
+
+
+def _ragged(kernel: Kernel, profile: DeviceProfile, schedule: RowSchedule) -> RaggedRows | None:
+    """Rows of neighbours that begin between vectors, as vectors and single elements at their ends."""
+    subgroup, (along_row, along_rows) = profile.subgroup_size, unit_strides(kernel)
+    is_plain = isinstance(schedule, (NeighbourRows, InvocationRows)) and schedule.row_width == 1
+    if not is_plain or schedule.element_width > 1 or along_row < along_rows or not profile.subgroup_shuffle:
+        return None
+    starts = starts_of_rows(kernel)
+    if starts is None or any(node.op in POSITIONS for node in phases_of(kernel)):
+        return None
+    length, (stride, offset) = kernel.domain.length, starts
+    ragged = RaggedRows(
+        members=subgroup,
+        element_width=VECTOR,
+        local=subgroup,
+        chunked=True,
+        in_turn=not reads_in_common(kernel),
+        subgroup=subgroup,
+        length=length,
+        stride=stride,
+        offset=offset,
+    )
+    is_long = length >= RAGGED.elements_per_lane * subgroup and ragged.vectors > 0 and ragged.ends <= subgroup
+    is_short = ragged.together * len(kernel.graph.nodes) <= RAGGED.statements
+    is_whole = kernel.domain.rows % ragged.together == 0 or is_read_by_descriptor(kernel)
+    enough = kernel.domain.rows >= ragged.together * RAGGED.busy
+    return ragged if is_long and is_short and is_whole and enough else None
 
 
 def _in_tiles(kernel: Kernel, profile: DeviceProfile) -> TiledRows | None:

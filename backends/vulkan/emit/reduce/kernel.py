@@ -24,12 +24,13 @@ from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedGroup, Inte
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationGroup, InvocationRows
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourGroup, NeighbourRows
 from lavax.backends.vulkan.emit.reduce.online_sum import OnlineRegisters, OnlineSum, online_sum_of, phases_of
+from lavax.backends.vulkan.emit.reduce.ragged import RaggedGroup, RaggedRows
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
-from lavax.backends.vulkan.emit.reduce.row_reads import is_only_read
+from lavax.backends.vulkan.emit.reduce.row_reads import common_reads, is_only_read
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
 from lavax.backends.vulkan.emit.reduce.tiles import TiledRows, TileGroup
-from lavax.backends.vulkan.emit.reduce.walk import RowWalk
+from lavax.backends.vulkan.emit.reduce.walk import STEP, RowWalk
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.lanes import GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch, at_row, grid, open_body
@@ -38,6 +39,7 @@ from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import operand_coordinates
+from lavax.passes.kernels.index import Index, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -45,6 +47,7 @@ from lavax.passes.kernels.reads import Coordinates
 ROW_GROUPS: dict[type[RowSchedule], type[RowGroup[Any]]] = {
     InvocationRows: InvocationGroup,
     NeighbourRows: NeighbourGroup,
+    RaggedRows: RaggedGroup,
     InterleavedRows: InterleavedGroup,
     TiledRows: TileGroup,
 }
@@ -78,11 +81,15 @@ class RowEmitter:
         rows = self.kernel.domain.rows // self.schedule.row_width
         with self.group.opened(rows) as names:
             places = self.group.places(self.kernel.domain.rows, names)
-            self.rows = [at_row(row, self.kernel) for row in places]
-            self.walk = RowWalk(self.body, self.kernel, self.schedule, self.rows)
-            self._reduce_in_phases()
-            self._write_rows()
-            self._write_row_values()
+            rows_of = {number: at_row(row, self.kernel) for number, row in enumerate(places)}
+            self.walk = RowWalk(self.body, self.kernel, self.schedule)
+            if isinstance(self.schedule, RaggedRows) and not self.schedule.in_turn:
+                self.body.aligned_reads = self._vectors_in_common(self.schedule)
+            for at_once in [{number: row} for number, row in rows_of.items()] if self.schedule.in_turn else [rows_of]:
+                self.rows = self.walk.rows = at_once
+                self._reduce_in_phases()
+                self._write_rows()
+                self._write_row_values()
         return self._launch(rows)
 
     def _launch(self, rows: int) -> Launch:
@@ -116,7 +123,7 @@ class RowEmitter:
             self._read(early)
 
     def _read(self, instances: list[tuple[Node, Coordinates]]) -> None:
-        for row in self.rows:
+        for row in self.rows.values():
             with self.body.at(row):
                 for node, at in instances:
                     self.body.value(node, at)
@@ -131,7 +138,7 @@ class RowEmitter:
         accumulators, common = self.accumulators, self.common
         apart = [node for node in reductions if node not in common]
         once = {node: accumulators.open(node) for node in reductions if node in common}
-        names = [{node: accumulators.open(node) for node in apart} for _ in self.rows]
+        names = {number: {node: accumulators.open(node) for node in apart} for number in self.rows}
         chunked = [node for node in reductions if accumulators.is_chunked(node)]
 
         def take(strip: int, condition: str) -> None:
@@ -143,7 +150,7 @@ class RowEmitter:
         @contextmanager
         def chunk() -> Iterator[None]:
             kinds = {node: type_name(node.dtype, accumulators.width_of(node)) for node in chunked}
-            opened = [pair for of in (once, *names) for pair in of.items()]
+            opened = [pair for of in (once, *names.values()) for pair in of.items()]
             sums = [(name, kinds[node]) for node, name in opened if node in kinds]
             for name, kind in sums:
                 self.body.line(f"{kind} {name}_chunk = {kind}(0);")
@@ -151,28 +158,38 @@ class RowEmitter:
             for name, kind in sums:
                 accumulators.add_exactly(name, f"{name}_chunk", kind)
 
-        self.walk.write(take, chunk if chunked else None)
+        def take_ends(strip: int, condition: str) -> None:
+            for node, name in (*names[strip].items(), *(() if strip else once.items())):
+                value = self._operand(node)
+                with self._if(condition):
+                    accumulators.take_end(node, name, value)
+
+        self.walk.write(take, chunk if chunked else None, ends=take_ends)
         self._read(functions)
         of_all, *of_rows = (
-            [(node, accumulators.close(node, name)) for node, name in opened.items()] for opened in (once, *names)
+            [(node, accumulators.close(node, name)) for node, name in of.items()] for of in (once, *names.values())
         )
         self.group.join([*of_all, *(pair for of_row in of_rows for pair in of_row)])
-        for row, of_row in zip(self.rows, of_rows, strict=True):
+        for row, of_row in zip(self.rows.values(), of_rows, strict=True):
             with self.body.at(row):
                 for node, name in (*of_all, *of_row):
                     self.body.define(node, self.kernel.coordinates[node], GlslValue(name, self.group.width_of(node)))
 
     def _take(self, node: Node, name: str, condition: str) -> None:
         """Accumulates the element, or the vector of elements, that a walk visits."""
-        at = operand_coordinates(node, self.kernel.coordinates[node], self.kernel)
-        value = self.body.value(node.operands[0], at)
+        value = self._operand(node)
         if node.op in POSITIONS:
+            at = operand_coordinates(node, self.kernel.coordinates[node], self.kernel)
             position = self.body.index_value(self.body.real(at[node.attrs["axis"]]))
             with self._if(condition):
                 self.accumulators.take_position(node, name, value, position)
             return
         with self._if(condition):
             self.accumulators.take(node, name, value)
+
+    def _operand(self, node: Node) -> GlslValue:
+        """What a reduction takes of the element, or the vector of elements, that a walk visits."""
+        return self.body.value(node.operands[0], operand_coordinates(node, self.kernel.coordinates[node], self.kernel))
 
     def _reduce_online(self, found: OnlineSum) -> None:
         """The first two phases in one walk."""
@@ -206,7 +223,7 @@ class RowEmitter:
     def _join_online(self, found: OnlineSum, registers: OnlineRegisters, total: str) -> None:
         """Joins the maximum first, from which the subtrahend is computed, then the sums relative to the subtrahend."""
         body, at = self.body, self.kernel.coordinates
-        (row,) = self.rows
+        (row,) = self.rows.values()
         with body.at(row):
             self.group.join([(found.greatest, registers.peak)])
             body.define(found.greatest, at[found.greatest], GlslValue(registers.peak, 1))
@@ -221,14 +238,23 @@ class RowEmitter:
     def _write_rows(self) -> None:
         whole = [output for output in self.kernel.graph.outputs if not self.kernel.is_row_level(output)]
         if whole:
-            self.walk.write(lambda _, condition: self._write(whole, _all_of(self.group.exists, condition)))
+            self.walk.write(lambda row, condition: self._write(whole, _all_of(self._exists(row), condition)))
 
     def _write_row_values(self) -> None:
         single = [output for output in self.kernel.graph.outputs if self.kernel.is_row_level(output)]
         first = "lane_of_row == 0" if self.schedule.is_shared else ""
-        for row in self.rows if single else ():
+        for number, row in self.rows.items() if single else ():
             with self.body.at(row):
-                self._write(single, _all_of(self.group.exists, first))
+                self._write(single, _all_of(self._exists(number), first))
+
+    def _vectors_in_common(self, schedule: RaggedRows) -> dict[tuple[Node, str], Index]:
+        """What rows that begin between vectors put together theirs of, in arrays that they share."""
+        element = schedule.element_index(variable(STEP, schedule.vectors))
+        found = common_reads(self.kernel, element)
+        return {key: at for key, at in found.items() if self.body.is_aligned(key[0], at)}
+
+    def _exists(self, number: int) -> str:
+        return self.group.exists_of(number, self.kernel.domain.rows)
 
     def _write(self, outputs: list[Node], condition: str) -> None:
         coordinates = self.kernel.coordinates

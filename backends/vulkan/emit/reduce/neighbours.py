@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.launch import open_invocations
-from lavax.backends.vulkan.glsl.reductions import doubling, shuffled
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 
@@ -68,13 +67,6 @@ class NeighbourGroup(RowGroup[NeighbourRows]):
             self._exchange(node, name, lanes)
         if self.schedule.members > lanes:
             self._join_subgroups(partial, self.schedule.members // lanes)
-
-    def _exchange(self, node: Node, name: str, lanes: int) -> None:
-        """A butterfly over so many neighbouring lanes, after which each has the same result."""
-        for step in doubling(lanes):
-            self._join_one(node, name, lambda register, step=step: shuffled(  # type: ignore[misc]
-                "subgroupShuffleXor", register.name, f"{step}u", register.dtype
-            ))
 
     def _join_subgroups(self, partial: Sequence[tuple[Node, str]], subgroups: int) -> None:
         for register in self._registers_of(partial):

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
-from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats, ties
+from lavax.backends.vulkan.glsl.reductions import POSITIONS, REDUCTIONS, beats, doubling, shuffled, ties
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.types import DType
@@ -88,6 +88,10 @@ class RowGroup(ABC, Generic[ScheduleT]):
         """How many workgroups cover all rows, or vectors of rows."""
         return -(-rows * self.schedule.members // self.schedule.local)
 
+    def exists_of(self, number: int, rows: int) -> str:
+        """The condition that the invocation's row of that number exists; empty if it always does."""
+        return self.exists
+
     def width_of(self, node: Node) -> int:
         """How many rows' results a register of a reduction holds."""
         return 1 if node in self.shared else self.schedule.row_width
@@ -104,6 +108,13 @@ class RowGroup(ABC, Generic[ScheduleT]):
     def _declare(self, register: Register, count: int) -> None:
         kind = type_name(register.dtype, register.width)
         self.declarations.append(f"shared {kind} {register.shared}[{count}];")
+
+    def _exchange(self, node: Node, name: str, lanes: int) -> None:
+        """A butterfly over so many neighbouring lanes, after which each has the same result."""
+        for step in doubling(lanes):
+            self._join_one(node, name, lambda register, step=step: shuffled(  # type: ignore[misc]
+                "subgroupShuffleXor", register.name, f"{step}u", register.dtype
+            ))
 
     def _join_one(self, node: Node, name: str, other_of: Callable[[Register], str]) -> None:
         """Joins another member's partial result into an invocation's own."""

@@ -12,7 +12,17 @@ from lavax.backends.vulkan.glsl.launch import at_element, at_row, placed
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
-from lavax.passes.kernels.index import Index, constant, grows_by_one, grows_by_one_inside, linear, substitute, variable
+from lavax.passes.kernels.index import (
+    Index,
+    Variable,
+    constant,
+    flatten,
+    grows_by_one,
+    grows_by_one_inside,
+    linear,
+    substitute,
+    variable,
+)
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
 
@@ -57,6 +67,26 @@ def reads_much_in_common(kernel: Kernel) -> bool:
     return common >= own
 
 
+def common_reads(kernel: Kernel, element: Index) -> dict[tuple[Node, str], Index]:
+    """The positions at which all rows read arrays for an element of theirs, or four of them, by node and key."""
+    row = variable("row", kernel.domain.rows)
+    values = at_row(row, kernel) | at_element(element, kernel)
+    roots: list[tuple[Node, Coordinates]] = [(node, placed(at, values)) for node, at in roots_of(kernel)]
+    return {
+        (node, index.key): index
+        for node, found in accesses(kernel, roots).items()
+        for index in found
+        if "row" not in index.variables and not element.variables.isdisjoint(index.variables)
+    }
+
+
+def is_read_by_descriptor(kernel: Kernel) -> bool:
+    """Whether what rows read for themselves is read through descriptors, whose ends drivers know."""
+    described = {kernel.graph.inputs[number] for number in kernel.by_descriptor if number < len(kernel.graph.inputs)}
+    own = {node for node, found in _accesses(kernel).items() if any("row" in index.variables for index in found)}
+    return own <= described
+
+
 def reads_in_common(kernel: Kernel) -> bool:
     """Whether all rows read the elements of some array, such as a vector that multiplies a matrix."""
     places = (index.variables for positions in _accesses(kernel).values() for index in positions)
@@ -82,6 +112,34 @@ def unit_strides(kernel: Kernel) -> tuple[int, int]:
     grows = grows_by_one if kernel.paired else grows_by_one_inside
     along_row, along_rows = (sum(n for n, index in reads if grows(index, name)) for name in ("k", "row"))
     return along_row, along_rows
+
+
+def starts_of_rows(kernel: Kernel) -> tuple[int, int] | None:
+    """How many elements apart neighbouring rows begin in memory, and where the first one does: in results that are
+    rows, else in most of what is read. None if none has rows of neighbours that are evenly apart."""
+    row, element = variable("row", kernel.domain.rows), variable("k", kernel.domain.length)
+    values = at_row(row, kernel) | at_element(element, kernel)
+    written = [
+        flatten(placed(kernel.coordinates[output], values), output.shape)
+        for output in kernel.graph.outputs
+        if not kernel.is_row_level(output)
+    ]
+    most = kernel.domain.rows * kernel.domain.length
+    read = [(index, min(node.type.size, most)) for node, found in _accesses(kernel).items() for index in found]
+    votes: dict[tuple[int, int], int] = {}
+    for index, count in [(index, most) for index in written] or read:
+        if grows_by_one_inside(index, "k") and "row" in index.variables:
+            start = _start_of_row(index)
+            votes[start] = votes.get(start, 0) + count
+    votes.pop((0, 0), None)
+    return max(votes, key=lambda start: votes[start], default=None)
+
+
+def _start_of_row(position: Index) -> tuple[int, int]:
+    """What a position grows by from row to row, and its first row's beginning; (0, 0) if it varies otherwise."""
+    factors = {atom.name: factor for atom, factor in position.terms if isinstance(atom, Variable)}
+    is_even = len(factors) == len(position.terms) and factors.keys() == {"k", "row"}
+    return (factors["row"], position.constant) if is_even else (0, 0)
 
 
 def elements_of_step(kernel: Kernel, rows: Sequence[Index]) -> int:

@@ -30,6 +30,7 @@ class RowSchedule:
     run: int = 1  # neighbouring steps that a member takes one after the other; a divisor of `unrolled` and of all steps
     loop: bool = True
     chunked: bool = False  # whether long sums keep rounding errors per chunk rather than per element
+    in_turn: bool = False  # whether an invocation is done with one of its rows before it begins the next
     online: bool = False  # whether one walk makes both a row's maximum and its sum of exponentials
 
     @property
@@ -53,6 +54,15 @@ class RowSchedule:
         """The rows that an invocation works on; `name` is the shader's variable for the number of its row group."""
         row = variable(name, rows // self.row_width)
         return linear([(row, VECTOR), (LANE, 1)]) if self.row_width == VECTOR else row
+
+    @property
+    def ends(self) -> int:
+        """How many elements of a row lie in no step; the first members take one each before a walk's steps."""
+        return 0
+
+    def element_of(self, number: int, step: Index) -> Index:
+        """The element, or the four, of a step in the invocation's row of that number."""
+        return self.element_index(step)
 
     def element_index(self, step: Index) -> Index:
         """The element of a step, or its four elements."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.launch import at_element
-from lavax.passes.kernels.index import Index, linear, variable
+from lavax.passes.kernels.index import ZERO, Index, linear, variable
 from lavax.passes.kernels.kernel import Kernel
 
 # Is given the number of a strip and the condition that the element exists, "" if it always does.
@@ -16,15 +16,15 @@ Visit = Callable[[int, str], None]
 
 # Steps per member that are added up plainly before their sum is added with its rounding error (accumulators.py).
 _CHUNK = 32
+STEP = "k"  # the shader's variable that numbers the steps of a loop
 
 
 class RowWalk:
-    """Writes walks over the rows of an invocation, each given as values of the kernel's outer variables."""
+    """Writes walks over `rows` of an invocation, by their numbers, given as values of the kernel's outer variables."""
 
-    def __init__(
-        self, body: Body, kernel: Kernel, schedule: RowSchedule, rows: list[dict[str, Index]]
-    ) -> None:
-        self.body, self.kernel, self.schedule, self.rows = body, kernel, schedule, rows
+    def __init__(self, body: Body, kernel: Kernel, schedule: RowSchedule) -> None:
+        self.body, self.kernel, self.schedule = body, kernel, schedule
+        self.rows: Mapping[int, dict[str, Index]] = {}
         self.runs = schedule.steps(kernel.domain.length) // schedule.run
         self.bound = ""  # the number of runs of steps, in the shader
         self.iterations = 0  # of the loops written so far
@@ -34,13 +34,16 @@ class RowWalk:
         visit: Visit,
         chunk: Callable[[], AbstractContextManager[None]] | None = None,
         after: Callable[[], None] = lambda: None,
+        ends: Visit | None = None,
     ) -> None:
-        """Visits the elements of each strip's row.
+        """Visits the elements of each strip's row; those that are in no step first, by `ends` if it is given.
 
         With `chunk` a loop goes from chunk to chunk of the row and visits each chunk within that context. `after`
         follows what is written out: all visits, or those of one iteration.
         """
         self.bound = self.body.parameters.integer(self.runs)
+        if self.schedule.ends:
+            self._visit_ends(ends or visit)
         first = "lane_of_row" if self.schedule.is_shared else "0"
         self.iterations += self._iterations(chunk is not None)
         if not self.schedule.loop:
@@ -72,10 +75,10 @@ class RowWalk:
     def _loop(self, first: str, end: str, visit: Visit, after: Callable[[], None]) -> None:
         several = self.schedule.unrolled // self.schedule.run
         stride = self.schedule.members * several
-        with self.body.block(f"for (int k = {first}; k < {end}; k += {stride})", frozenset(("k",))):
-            self._visit_steps("k", visit, "")
+        with self.body.block(f"for (int {STEP} = {first}; {STEP} < {end}; {STEP} += {stride})", frozenset((STEP,))):
+            self._visit_steps(STEP, visit, "")
             for number in range(1, several):
-                self._visit_run(number, "k", visit, always=self.runs % stride == 0)
+                self._visit_run(number, STEP, visit, always=self.runs % stride == 0)
             after()
 
     def _visit_run(self, number: int, first: str, visit: Visit, *, always: bool) -> None:
@@ -94,10 +97,25 @@ class RowWalk:
             self._visit_strips(linear([(variable(name, self.runs), self.schedule.run)], number), visit, condition)
 
     def _visit_strips(self, step: Index, visit: Visit, condition: str) -> None:
-        element = at_element(self.schedule.element_index(step), self.kernel)
-        for strip, row in enumerate(self.rows):
+        for strip, row in self.rows.items():
+            element = at_element(self.schedule.element_of(strip, step), self.kernel)
             with self.body.at(row | element):
                 visit(strip, condition)
+
+    def _visit_ends(self, visit: Visit) -> None:
+        """Visits the elements before and behind a row's steps, one a member."""
+        schedule, ends = self.schedule, self.schedule.ends
+        behind = self.kernel.domain.length - ends
+        for strip, row in self.rows.items():
+            name, scope = f"end{strip}", self.body.scopes[-1]
+            if name not in scope.variables:
+                before = schedule.element_of(strip, ZERO).constant
+                lane = f"min(lane_of_row, {ends - 1})"
+                self.body.line(f"int {name} = {lane} + (lane_of_row < {before} ? 0 : {behind});")
+                scope.variables |= {name}
+            element = at_element(variable(name, self.kernel.domain.length), self.kernel)
+            with self.body.at(row | element):
+                visit(strip, f"lane_of_row < {ends}")
 
 
 def _sum(text: str, number: int) -> str:
