@@ -85,10 +85,11 @@ STAGES = ("optimized", *(step.name for step in PASSES))
 
 def prepare(graph: Graph, target: Target = ANY_DEVICE) -> Graph:
     """The graph as fusion takes it; `passes.prepare.legality` says what it may hold."""
-    check, found = config.verify_passes(), graph
+    check, found, known = config.verify_passes(), graph, None
     for number, (_, found) in enumerate(stages(graph, target)):
         if check and number:
-            verify_stage(found, STAGES[: number + 1])
+            verify_stage(found, STAGES[: number + 1], known)
+            known = found
     return found
 
 

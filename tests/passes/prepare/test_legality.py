@@ -1,6 +1,7 @@
 """What each stage before fusion may hold: every rule refuses a graph that breaks it, and no pass makes such a graph."""
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -14,6 +15,7 @@ from lavax.ir import Graph, TensorType, float32, interpret, parse
 from lavax.ir.graph import Node, graph_of, input_node
 from lavax.ir.operation import OPERATIONS
 from lavax.passes.build.inline import CALLS
+from lavax.passes.prepare import legality, pipeline
 from lavax.passes.prepare.decompose.joining import joined
 from lavax.passes.prepare.legality import RULES, verify_stage
 from lavax.passes.prepare.pipeline import PASSES, STAGES, graph_at, prepare, stages
@@ -182,6 +184,25 @@ def test_prepare_checks_under_the_setting_alone(monkeypatch: pytest.MonkeyPatch)
         prepare(_of_wrong_type())
     monkeypatch.delenv("LAVAX_VERIFY")
     prepare(_of_wrong_type())
+
+
+def test_what_a_pass_leaves_as_it_was_is_not_verified_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[Graph]()
+    monkeypatch.setattr(legality, "verify", seen.append)
+    prepare(lx.trace(lambda x: lnp.tanh(x) @ x)(np.ones((3, 3), "f")))
+    assert 0 < len(seen) == len({id(graph) for graph in seen}) < len(PASSES) // 2
+
+
+def test_what_a_pass_makes_of_a_graph_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by the last pass, of a graph that those before it left as it was; and a rule of stages, of such a graph."""
+    graph = lx.trace(lambda x: lnp.tanh(x))(np.ones(3, "f"))
+    last = replace(PASSES[-1], run=lambda graph, target: _of_wrong_type())
+    monkeypatch.setattr(pipeline, "PASSES", (*PASSES[:-1], last))
+    with pytest.raises(VerificationError, match=rf"at the stage '{last.name}': .*the type must be"):
+        prepare(graph)
+    monkeypatch.setattr(pipeline, "PASSES", [replace(each, run=lambda graph, target: graph) for each in PASSES])
+    with pytest.raises(VerificationError, match=r"at the stage 'nodes': .*a concatenation has at most"):
+        prepare(_graph(_joined(100)))
 
 
 def test_programs_are_checked_before_all_passes(monkeypatch: pytest.MonkeyPatch) -> None:
