@@ -1,16 +1,18 @@
-"""Transforms of real lines of which one part of the spectrum is read alone, as cosine and sine transforms of type 1 do.
+"""Transforms of real lines of which one part of the spectrum is read alone, as cosine and sine transforms of type 1 do,
+or the conjugates, as `ihfft` does.
 
-Where the device has a last step for the spectra of pairs, it writes that part alone, and no kernel copies it.
+Where the device has a last step for the spectra of pairs, it writes that part or these, and no kernel copies it.
 """
 from __future__ import annotations
 
 from math import prod
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
-from lavax.ir.ops.lowered.fourier import ONLY_REAL, ONLY_SINES
+from lavax.ir.ops.lowered.fourier import CONJUGATES, ONLY_REAL, ONLY_SINES
 from lavax.passes.build.builder import build, reshape
 from lavax.passes.complex_parts.cosine_lines import reader_counts
 from lavax.passes.complex_parts.fourier import has_steps, largest_prime
+from lavax.passes.complex_parts.parts import separated
 from lavax.passes.target.target import Transforms
 
 
@@ -24,16 +26,27 @@ def with_spectrum_parts(graph: Graph, transforms: Transforms) -> Graph:
         part = _part_of(node, readers)
         if part is not None and _has_step(part[0], transforms):
             lines, only = part
-            pairs = (prod(lines.shape[:-1]), lines.shape[-1] // 2, 1, 2)
-            found[node] = build("fourier_spectrum", reshape(found[lines], pairs), type=node.type, only=only)
+            pairs = reshape(found[lines], (prod(lines.shape[:-1]), lines.shape[-1] // 2, 1, 2))
+            found[node] = _step(pairs, node, only)
             is_changed = True
         else:
             found[node] = with_operands(node, tuple([found[operand] for operand in node.operands]))
     return graph_of(graph.inputs, [found[output] for output in graph.outputs]) if is_changed else graph
 
 
+def _step(pairs: Node, node: Node, only: int) -> Node:
+    """The step that gives what a node is."""
+    if only != CONJUGATES:
+        return build("fourier_spectrum", pairs, type=node.type, only=only)
+    whole = build("fourier_spectrum", pairs, type=pairs.type.with_shape((*node.shape, 2)), only=only)
+    return build("complex", *separated(whole).nodes)
+
+
 def _part_of(node: Node, readers: dict[Node, int]) -> tuple[Node, int] | None:
     """The lines of whose spectra, which nothing else reads, a value is one part, and which."""
+    if node.op == "conjugate":
+        found = _lines_beneath(node, readers, CONJUGATES)
+        return found if found is not None and found[0].op != "transpose" else None  # these have steps of their own
     if node.op == "real":
         return _lines_beneath(node, readers, ONLY_REAL)
     if node.op != "negate" or node.operands[0].op != "slice":

@@ -10,7 +10,7 @@ import numpy as np
 from lavax.ir import TensorType
 from lavax.ir.graph import make_node
 from lavax.ir.ops.cumulative import CUMULATIVE
-from lavax.ir.ops.lowered.fourier import ONLY_REAL, ONLY_SINES
+from lavax.ir.ops.lowered.fourier import CONJUGATES, ONLY_REAL, ONLY_SINES
 from lavax.ir.ops.lowered.odd_lines import KINDS_OF_COSINES
 from lavax.ir.types import float32, float64
 from tests.operation_cases.case import (
@@ -214,6 +214,8 @@ def _spectra() -> Iterator[Case]:
         for only, places in ((ONLY_REAL, half + 1), (ONLY_SINES, half - 1)):
             result, label = TensorType((lines, places), dtype), f"{dtype}-{points}-{behind}-only-{only}"
             yield case_of("fourier_spectrum", label, [values], dict(only=only), result)
+        result, label = TensorType((lines, half + 1, 2), dtype), f"{dtype}-{points}-{behind}-conjugates"
+        yield case_of("fourier_spectrum", label, [values], dict(only=CONJUGATES), result)
 
 
 def _cosines() -> Iterator[Case]:

@@ -10,8 +10,9 @@ from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.types import TensorType, float32, float64
 
 _DTYPES = (float32, float64)
-# What of a spectrum is written alone: real parts, or negated imaginary ones of all but the ends, which have none.
-ONLY_REAL, ONLY_SINES = 1, 2
+# What of a spectrum is written alone: real parts, or negated imaginary ones of all but the ends, which have none; or
+# that its conjugates are.
+ONLY_REAL, ONLY_SINES, CONJUGATES = 1, 2, 3
 
 
 def _infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
@@ -73,7 +74,8 @@ def _infer_spectrum(operands: Sequence[TensorType], attrs: Attributes, declared:
     if x.rank != 4 or x.shape[-1] != 2:
         raise ShapeError(f"fourier_spectrum: {x} is no [lines,points,behind,2]")
     lines, points, behind, _ = x.shape
-    sizes = {0: 2 * (points * behind + 1), ONLY_REAL: points * behind + 1, ONLY_SINES: points * behind - 1}
+    whole = points * behind + 1
+    sizes = {0: 2 * whole, ONLY_REAL: whole, ONLY_SINES: whole - 2, CONJUGATES: 2 * whole}
     if attrs["only"] not in sizes:
         raise ShapeError(f"fourier_spectrum: only is one of {(*sizes,)}, not {attrs['only']}")
     return of_size("fourier_spectrum", declared, x, lines * sizes[attrs["only"]])
@@ -137,7 +139,9 @@ def _evaluate_spectrum(
     ahead = np.concatenate([z, z[:, :1]], 1)
     mirrored = ahead[:, ::-1].conj()
     found = (ahead + mirrored) / 2 - 0.5j * np.exp(-1j * np.pi * np.arange(half + 1) / half) * (ahead - mirrored)
-    if attrs.get("only"):
+    if attrs.get("only") == CONJUGATES:
+        found = found.conj()
+    elif attrs.get("only"):
         part = found.real if attrs["only"] == ONLY_REAL else -found.imag[:, 1:-1]
         return np.asarray(part.astype(dtype).reshape(type.shape))
     return np.stack([found.real, found.imag], -1).astype(dtype).reshape(type.shape)
@@ -187,7 +191,8 @@ def _joined(s: np.ndarray, attrs: Attributes, type: TensorType, dtype: np.dtype)
 # The last step of the transform of real lines, of which neighbours are parts of a complex number: [b, n, c, 2] ->
 # [b, n·c + 1, 2]. Transforms along n, whose results z[k] hold the spectra of even and odd places, taken apart:
 # (z[k] + z̄[h−k])/2 − i/2·exp(−πi·k/h)·(z[k] − z̄[h−k]) for h = n·c, with k and h − k modulo h.
-# With `only` there are the real parts [b, n·c + 1] (1), or the negated imaginary ones of k from 1 to h − 1 (2).
+# With `only` there are the real parts [b, n·c + 1] (1), or the negated imaginary ones of k from 1 to h − 1 (2), or the
+# conjugates (3).
 _ONLY = {"only": 0}
 define(Operation("fourier_spectrum", "lowered", _infer_spectrum, _evaluate_spectrum, ("only",), True, defaults=_ONLY))
 # The same of a line of 2h real numbers, whose spectrum a + bi tables c and s of frequencies make real: [b, n, c, 2],

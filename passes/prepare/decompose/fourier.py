@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lavax.ir.graph import Node
-from lavax.ir.ops.lowered.fourier import ONLY_REAL
+from lavax.ir.ops.lowered.fourier import CONJUGATES, ONLY_REAL
 from lavax.ir.types import TensorType
 from lavax.passes.build.builder import broadcast, build, concatenate, flip, negate, reshape, slice_along
 from lavax.passes.complex_parts.parts import Parts, Real, interleaved, separated
@@ -78,9 +78,9 @@ def _spectrum(node: Node, target: Target) -> Node:
 
 
 def _only(spectra: Parts, only: int) -> Node:
-    """The part of spectra [b, h + 1] that `fourier_spectrum` gives, or both."""
-    if not only:
-        return interleaved(spectra)
+    """The part of spectra [b, h + 1] that `fourier_spectrum` gives, or both, or conjugates."""
+    if not only or only == CONJUGATES:
+        return interleaved(Parts(spectra.real, -spectra.imaginary) if only else spectra)
     if only == ONLY_REAL:
         return spectra.real.node
     imaginary = spectra.imaginary.node

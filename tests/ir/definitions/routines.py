@@ -131,9 +131,11 @@ def move_by_digit(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: 
 
 def fourier_spectrum(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The transform of the real line whose points, in the order of the steps before, are pairs of numbers; of one part
-    alone the real one, or the negated imaginary one without the ends."""
+    alone the real one, or the negated imaginary one without the ends; or their conjugates."""
     x = arrays[0]
     _, points, behind, _ = x.shape
+    if attrs.get("only") == 3:
+        return fourier_spectrum(arrays, {"only": 0}, type, place) * (-1 if place[-1] else 1)
     if attrs.get("only"):
         line, at = place
         is_real, both = attrs["only"] == 1, {"only": 0}

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers
 from lavax.backends.vulkan.emit.fourier.numbers import write_number, write_real
 from lavax.backends.vulkan.glsl.routine import RoutineShader
-from lavax.ir.ops.lowered.fourier import ONLY_REAL, ONLY_SINES
+from lavax.ir.ops.lowered.fourier import CONJUGATES, ONLY_REAL, ONLY_SINES
 from lavax.ir.ops.lowered.odd_lines import ODD_TYPE_4
 from lavax.passes.kernels.index import Index, clamp, constant, linear, remainder, variable
 
@@ -24,6 +24,8 @@ def write_frequency(
     if only == ONLY_SINES:
         _write_sine(routine, linear([(line, half - 1)]), half, frequency, x)
         return
+    if only == CONJUGATES:
+        x = Number(x.real, f"-({x.imaginary})")
     if routine.node.op != "fourier_cosines":
         write_number(routine, linear([(line, half + 1), (frequency, 1)]), x)
         return

@@ -136,6 +136,32 @@ def test_double_precision_has_the_same_functions() -> None:
         np.testing.assert_allclose(np.asarray(lnp.fft.irfft(spectrum)), x, atol=1e-14)
 
 
+@pytest.mark.parametrize("length", [48, 1024, 5000])
+def test_the_last_step_writes_conjugates(length: int) -> None:
+    """As `ihfft` has them, in one dispatch; the ends are real."""
+    x = _lines(30, length)
+    inverse = lx.compile(lambda x: lnp.fft.ihfft(x, norm="forward"))
+    text = inverse.lower(x).as_text("kernels")
+    assert text.count("kernel ") == 1 and "only=3" in text
+    expected = np.fft.ihfft(x.astype(np.float64), norm="forward")
+    np.testing.assert_allclose(np.asarray(inverse(x)), expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_conjugates_of_a_spectrum_with_another_reader() -> None:
+    def both(x: lx.Array) -> tuple[lx.Array, lx.Array]:
+        spectrum = lnp.fft.rfft(x)
+        return spectrum, lnp.conj(spectrum)
+
+    x = _lines(30, 64)
+    compiled = lx.compile(both)
+    assert "only" not in compiled.lower(x).as_text("kernels")
+    expected = np.fft.rfft(x.astype(np.float64))
+    for found, wanted in zip(compiled(x), (expected, expected.conj()), strict=True):
+        np.testing.assert_allclose(np.asarray(found), wanted, atol=2e-5)
+    across = lx.compile(lambda x: lnp.conj(lnp.fft.rfft(x.T))).lower(_lines(64, 32))
+    assert "only" not in across.as_text("kernels")  # these lines have steps of their own
+
+
 @pytest.mark.parametrize("dtype, form", [("float32", "couples"), ("float64", "vectors")])
 def test_both_parts_of_a_number_that_is_computed_are_read_at_once(dtype: str, form: str) -> None:
     """Of conjugates, as in `hfft`, one part is negated; of a part of a spectrum each is cut by itself."""
