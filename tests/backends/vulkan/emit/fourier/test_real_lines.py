@@ -55,6 +55,9 @@ def test_two_columns_have_few_points() -> None:
         by_lanes = steps == (points,) and lanes_of(points, 1, 1, CPU_DRIVER) > 0
         assert np.prod(steps) == points and (by_lanes or steps[-1] <= REGISTER_LIMITS.mirrored)
     assert mirrored_steps_of(64, False, float32, GENERIC_GPU) == ()
+    # Short ones have two, if one step would hold too many.
+    short = {51: [17, 3], 54: [9, 6], 63: [9, 7], 75: [15, 5], 81: [9, 9]}
+    assert {points: list(mirrored_steps_of(points, False, float32, CPU_DRIVER)) for points in short} == short
     forward = {2304: [72, 32], 2500: [10, 25, 10], 5000: [10, 25, 20], 1225: [35, 35], 6000: [10, 40, 15]}
     assert {points: list(mirrored_steps_of(points, False, float32, CPU_DRIVER)) for points in forward} == forward
     assert list(mirrored_steps_of(5000, True, float32, CPU_DRIVER)) == [100, 50]
