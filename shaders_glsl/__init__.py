@@ -45,6 +45,7 @@ FILES = (
     "integer_arithmetic.glsl",
     "integer_arithmetic_64.glsl",
     "narrow_floats.glsl",
+    "narrow_functions.glsl",
     "pair_arithmetic.glsl",
     "random_bits.glsl",
 )

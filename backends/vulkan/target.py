@@ -99,6 +99,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         fusion=_fusion(profile),
         dispatches=_dispatches(profile),
         loops=_loops(profile),
+        narrow_functions=profile.kind == "gpu",
         vector=VECTOR if profile.kind == "cpu" else 1,
         largest_allocation=largest_allocation,
     )

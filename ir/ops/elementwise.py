@@ -292,8 +292,13 @@ def _evaluate_threefry(
     return np.asarray((first, second, first ^ second)[attrs["word"]]).astype(dtype)
 
 
+# With `narrow`, the result is rounded to 16 bits before anything shows it, so it need be no more exact than that.
+_NARROW = {"narrow": False}
+_WITH_NARROW_FORMS = frozenset(("logistic", "tanh", "erf", "erfc"))
 for _name, (_accepts, _function) in _UNARY.items():
-    define(Operation(_name, "elementwise", _rule(_name, 1, _accepts), _evaluation(_function)))
+    _defaults = _NARROW if _name in _WITH_NARROW_FORMS else {}
+    _type_rule = _rule(_name, 1, _accepts)
+    define(Operation(_name, "elementwise", _type_rule, _evaluation(_function), tuple(_defaults), defaults=_defaults))
 for _name, (_accepts, _function) in _BINARY.items():
     define(Operation(_name, "elementwise", _rule(_name, 2, _accepts), _evaluation(_function)))
 _IN_PAIRS = (
@@ -310,7 +315,7 @@ for _name, _function in COMPARISONS.items():
     define(Operation(_name, "elementwise", _type_rule, _evaluation(_function)))
 define(Operation("abs", "elementwise", _infer_abs, _evaluation(np.abs)))
 # With `nonpositive`, no element of the operand is above 0, and denormal results may be 0.
-_BOUND = {"nonpositive": False}
+_BOUND = {"nonpositive": False, **_NARROW}
 define(Operation("exp", "elementwise", _rule("exp", 1, _ANALYTIC), _evaluation(np.exp), tuple(_BOUND), defaults=_BOUND))
 define(Operation("where", "elementwise", _infer_where, _evaluation(np.where)))
 define(Operation("cast", "elementwise", _infer_cast, _evaluate_cast, typed=True))

@@ -114,9 +114,13 @@ def unsuited_epilogue(fusion: Fusion, node: Node, draft: KernelDraft, cost: int,
     one_to_one = node.type.size == product.type.size
     if one_to_one and product in fusion.sharing and not _is_in_strides(fusion, node, draft):
         return Reason.STRIDES
-    bases = (base for base in fusion.all_bases_of(node.operands) if fusion.draft_of[base] is draft)
+    bases = [base for base in fusion.all_bases_of(node.operands) if fusion.draft_of[base] is draft]
     if not all(fusion.readers.converge(base) for base in bases):
         return Reason.READ_APART
+    # All that follows a narrow value or none of it: what is left half computed is stored in 32 bits.
+    whole = max((draft.cost_at.get(base, 0) + fusion.readers.cost_ahead(base) for base in bases), default=0)
+    if whole > fusion.target.fusion.epilogue_cost:
+        return Reason.EPILOGUE_COST
     return Reason.BESIDE if _reads_one_beside(fusion, node, draft) else None
 
 

@@ -16,6 +16,9 @@ class FunctionCosts:
     """
 
     transcendental: int = 12
+    narrow_exponential: int = 3  # of results that are rounded to 16 bits, as the next two
+    narrow_quotient: int = 8
+    narrow_polynomial: int = 14
     special: int = 40  # long polynomials in several pieces, all of which are computed
     float_pairs: int = 1000  # logarithms and exponentials in pairs of floats: never worth computing twice
     float_pair_loops: int = 4000  # loops over those
@@ -92,6 +95,14 @@ _COSTS = {
 }
 
 
+# Of functions marked `narrow`.
+_NARROW_COSTS = {
+    "exp": _FUNCTION_COSTS.narrow_exponential,
+    **dict.fromkeys(("logistic", "tanh"), _FUNCTION_COSTS.narrow_quotient),
+    **dict.fromkeys(("erf", "erfc"), _FUNCTION_COSTS.narrow_polynomial),
+}
+
+
 def code_of(node: Node) -> int:
     """The cost of a node for the limits of kernels: the rounds of a generator are long to run, but soon compiled."""
     return 0 if node.op == "threefry" else cost_of(node)
@@ -99,7 +110,7 @@ def code_of(node: Node) -> int:
 
 def cost_of(node: Node) -> int:
     """Simple operations per element of this node, given its operands."""
-    return COST_OF_OPERATION[node.op]
+    return _NARROW_COSTS[node.op] if node.attrs.get("narrow") else COST_OF_OPERATION[node.op]
 
 
 class _OfOperation(dict[str, int]):

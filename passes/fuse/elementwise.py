@@ -52,6 +52,7 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
     refusal = refusal or fusion.add_member(node, draft)
     if refusal is None:
         draft.cost, draft.arrays = cost, arrays
+        draft.cost_at[node] = cost
         fusion.add_work(draft, node)
     return refusal
 

@@ -39,12 +39,17 @@ class Readers:
         self._position = graph.position
         self._outputs = frozenset(graph.outputs)
         self._known: dict[Node, bool] = {}
+        self._ahead: dict[Node, int] = {}
 
     def converge(self, node: Node) -> bool:
         """Whether everything that reads the node leads, element by element, to a single value soon."""
         if node not in self._known:
             self._known[node] = node not in self._outputs and self._search(node)
         return self._known[node]
+
+    def cost_ahead(self, node: Node) -> int:
+        """What it costs to compute all that a narrow node converges to; 0 of others."""
+        return self._ahead.get(node, 0) if self.converge(node) and _is_narrow(node) else 0
 
     def _search(self, node: Node) -> bool:
         ends: set[Node] = set()
@@ -53,7 +58,7 @@ class Readers:
             first = min(ahead, key=self._position.__getitem__, default=None)
             if first is None:
                 return 0 < len(ends) <= _LOOKAHEAD.ends
-            cost += 0 if is_widening(first) else cost_of(first)
+            cost = self._ahead[node] = cost + (0 if is_widening(first) else cost_of(first))
             if not self._goes_by_element(first, node) or (cost > self._most and _is_narrow(node)):
                 return False
             if len(ahead) == 1 and not ends and self._suits(first, node):

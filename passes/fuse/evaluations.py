@@ -13,7 +13,7 @@ from dataclasses import field
 from lavax.base.often_made import often_made
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.fuse.costs import COST_OF_OPERATION, cost_of
+from lavax.passes.fuse.costs import cost_of
 
 _NOT_COUNTED: Mapping[Node, int] = {}
 # Coordinates are numbered: 0 is the element itself, other numbers are reached from it by steps of movement.
@@ -59,7 +59,7 @@ def upper_bound(node: Node, operands: Sequence[Evaluations]) -> Evaluations:
         repeated += cost - most
     if not _is_elementwise(node):
         moved = cost
-    return Evaluations(values, cost + COST_OF_OPERATION[node.op], moved, repeated, _NOT_COUNTED)
+    return Evaluations(values, cost + cost_of(node), moved, repeated, _NOT_COUNTED)
 
 
 def evaluations_of(node: Node, is_stored: Callable[[Node], bool], most_values: int) -> Evaluations:

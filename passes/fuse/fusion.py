@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.fuse.costs import COST_OF_OPERATION, KERNEL_LIMITS, code_of, cost_of
+from lavax.passes.fuse.costs import KERNEL_LIMITS, code_of, cost_of
 from lavax.passes.fuse.drafts import NO_ARRAYS, Drafts
 from lavax.passes.fuse.epilogue import Readers
 from lavax.passes.fuse.evaluations import Evaluations, evaluations_of, upper_bound
@@ -74,7 +74,7 @@ class Fusion(Drafts):
         draft.most_nodes, draft.most_work = self._most_with(draft, node)
 
     def _most_with(self, draft: KernelDraft, node: Node) -> tuple[int, int]:
-        nodes, work = draft.most_nodes + 1, draft.most_work + COST_OF_OPERATION[node.op]
+        nodes, work = draft.most_nodes + 1, draft.most_work + cost_of(node)
         for weight in self._floating(node.operands):
             nodes += weight.values
             work += weight.cost

@@ -39,6 +39,7 @@ class KernelDraft:
     legal: set[tuple[Node, Coordinates]] = field(default_factory=set)
     arrays: set[Node] = field(default_factory=set)  # read from memory, approximately
     cost: int = 0  # of the elementwise members
+    cost_at: dict[Node, int] = field(default_factory=dict)  # of those up to each of them
     computed: set[Node] = field(default_factory=set)
     most_nodes: int = 0
     most_work: int = 0

@@ -10,6 +10,7 @@ from lavax.ir.graph import Graph
 from lavax.passes.build.parts import with_parts_added_in_rows
 from lavax.passes.complex_parts.taking_apart import in_real_parts
 from lavax.passes.numerics.clipping import comparing_clipped_values
+from lavax.passes.numerics.narrow_functions import with_narrow_functions
 from lavax.passes.numerics.narrow_movement import with_narrow_movement
 from lavax.passes.numerics.padded_lines import with_padded_lines
 from lavax.passes.numerics.rounding import with_rounded_operands
@@ -79,6 +80,7 @@ PASSES = (
     Pass("projections", with_projected_attention, "attention of a query is multiplied by the weight of its output"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),
     Pass("parts", _anywhere(with_parts_added_in_rows), "kernels of rows add the few parts of a product themselves"),
+    Pass("functions", with_narrow_functions, "functions whose results are rounded to 16 bits have short forms"),
 )
 STAGES = ("optimized", *(step.name for step in PASSES))
 

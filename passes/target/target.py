@@ -326,6 +326,8 @@ class Target:
     fusion: FusionLimits = FusionLimits()
     dispatches: Dispatches = Dispatches()
     loops: Loops = Loops()
+    # Whether functions whose results are rounded to 16 bits have short forms, which are exact enough for these.
+    narrow_functions: bool = False
     # So many neighbours are read at once where they begin at a multiple of as many; 1 if that does not matter.
     vector: int = 1
     # Buffers in the arena start at multiples of as many bytes: a multiple of every device's alignment and cache line.

@@ -132,6 +132,11 @@ def _exp(call: Call) -> str:
     return _own("lx_exp_nonpositive" if bounded else "lx_exp")(call)
 
 
+def _narrow_or(expression: Expression) -> Expression:
+    """The short form of a function whose result is rounded to 16 bits, and `expression` elsewhere."""
+    return lambda call: (_own(f"lx_narrow_{call.node.op}") if call.node.attrs["narrow"] else expression)(call)
+
+
 def _population_count(call: Call) -> str:
     is_long = call.node.dtype.bits == 64
     count = call.uses.function("lx_population_count", call.node.dtype) if is_long else "bitCount"
@@ -264,9 +269,9 @@ def _bitcast(call: Call) -> str:
 
 # Operations for which lavax has a function of its own, under the operation's name.
 _OWN_FUNCTIONS = (
-    *("ceil", "round", "truncate", "sqrt", "rsqrt", "cbrt", "exp2", "expm1", "log", "log2", "log1p", "logistic"),
-    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-    *("erf", "erfc", "erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
+    *("ceil", "round", "truncate", "sqrt", "rsqrt", "cbrt", "exp2", "expm1", "log", "log2", "log1p"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
+    *("erfcx", "erfinv", "ndtr", "ndtri", "lgamma", "digamma"),
     *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
     *("betainc", "gammainc", "gammaincc", "expn", "expi", "zeta", "polygamma"),
     *("gamma", "factorial", "beta", "poch", "boxcox", "boxcox1p", "kl_div"),
@@ -285,7 +290,8 @@ EXPRESSIONS: dict[str, Expression] = {
         uint=lambda call: f"min({call.arguments[0]}, {call.result_type}(1u))",
     ),
     "floor": _function("floor"),
-    "exp": _exp,
+    "exp": _narrow_or(_exp),
+    **{name: _narrow_or(_own(f"lx_{name}")) for name in ("logistic", "tanh", "erf", "erfc")},
     **{name: _own(f"lx_{name}") for name in _OWN_FUNCTIONS},
     "population_count": _population_count,
     "not": _by_kind(

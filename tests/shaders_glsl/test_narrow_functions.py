@@ -1,0 +1,58 @@
+"""Short forms of functions whose results are rounded to 16 bits, against SciPy in float64.
+
+The bounds follow from Vulkan's for exp2, 3 + 2 |x| units of float32, which is 2^-16 for the greatest |x|, and are eight
+times as narrow as half a place of float16. Results that are denormal in float32 may be 0.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from tests.shaders_glsl.calling import apply
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "lx_narrow_exp": np.exp,
+    "lx_narrow_logistic": special.expit,
+    "lx_narrow_tanh": np.tanh,
+    "lx_narrow_erf": special.erf,
+    "lx_narrow_erfc": special.erfc,
+}
+# Where each function has its forms' ends, and beyond.
+EDGES = [0.0, -0.0, 0.06, 0.7, 10.5, 88.7, 89.0, 1e4, 3e38, 1e-40, 1e-20, np.inf]
+
+
+def deviations(name: str, x: np.ndarray) -> np.ndarray:
+    """Relative to the exact result; NaN and infinity have to be themselves."""
+    got = apply(name, 1, x, x).astype(np.float64)
+    with np.errstate(all="ignore"):
+        exact = FUNCTIONS[name](x.astype(np.float64))
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(x))
+        beyond = np.abs(exact) > np.finfo(np.float32).max
+        np.testing.assert_array_equal(got[beyond], np.copysign(np.inf, exact[beyond]))
+        found = np.abs(got - exact) / np.maximum(np.abs(exact), 2.0**-126 / 2.0**-15)  # half of a normal number at most
+    return np.where(np.isnan(x) | beyond, 0, found)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_short_form_is_within_its_bound(name: str) -> None:
+    rng = np.random.default_rng(3)
+    bits = rng.integers(0, 2**32, 8000, dtype=np.uint32).view(np.float32)
+    inside = rng.uniform(-10, 10, 8000)
+    small = rng.normal(size=4000) * 10.0 ** rng.uniform(-6, 0, 4000)
+    others = np.concatenate([rng.uniform(-120, 120, 8000), EDGES, np.negative(EDGES), [np.nan]])
+    x = np.concatenate([bits, others.astype(np.float32)])
+    near = np.concatenate([inside, small]).astype(np.float32)
+    for values, bound in ((x, 2.0**-15), (near, 2.0**-17)):
+        found = deviations(name, values)
+        worst = int(np.argmax(found))
+        assert found[worst] <= bound, f"{name}({values[worst]!r}): {found[worst]} of the result, bound {bound}"
+
+
+@pytest.mark.parametrize("name", ["lx_narrow_tanh", "lx_narrow_erf"])
+def test_an_odd_function_keeps_the_sign_of_zero(name: str) -> None:
+    x = np.float32([0.0, -0.0])
+    np.testing.assert_array_equal(np.signbit(apply(name, 1, x, x)), [False, True])
