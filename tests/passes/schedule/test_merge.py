@@ -104,7 +104,7 @@ def _map(*shape: int) -> str:
 
 def test_large_maps_stay_alone() -> None:
     (small,), (large,) = program_of(_map(2048, 2048)).steps, program_of(_map(2048, 2049)).steps
-    assert merge_key(small.kernel) == "f32;exp(a0)['nonpositive=false']f32;%0"
+    assert merge_key(small.kernel) == "f32;exp(a0)['nonpositive=false', 'narrow=false']f32;%0"
     assert small.kernel.domain.rows == MERGED_MAPS.most_elements
     assert merge_key(large.kernel) is None
 
