@@ -2,8 +2,8 @@
 
 A function of float32 is exact to some 22 bits, at the cost of long polynomials. bfloat16 keeps eight of these and
 float16 eleven, so where all that reads a result adds and multiplies it element by element and is rounded then, short
-forms lose nothing that is seen (shaders_glsl/narrow_functions.glsl). Reductions, products and stored float32 values keep
-the exact forms.
+forms lose nothing that is seen (shaders_glsl/narrow_functions.glsl). Reductions, products and stored float32 values
+keep the exact forms.
 """
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lavax.ir.types import float32
 from lavax.passes.target.target import Target
 
 _FUNCTIONS = frozenset(("exp", "logistic", "tanh", "erf", "erfc"))
-# What may stand between a function and the rounding: the result is about as far off as its operands are, relative to the
-# largest of these.
+# What may stand between a function and the rounding: the result is about as far off as its operands are, relative to
+# the largest of these.
 _FOLLOWING = frozenset(("add", "subtract", "multiply", "negate", "maximum", "minimum", "where", "stop_gradient"))
 
 

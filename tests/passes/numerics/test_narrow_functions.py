@@ -105,7 +105,7 @@ def test_a_product_computes_all_that_follows_its_narrow_result_or_none_of_it() -
     def layer(x: Any, w: Any, b: Any) -> Any:
         return nn.gelu(x @ w + b, approximate=False)
 
-    kinds = lx.ShapeDtype((48, 16), lnp.bfloat16), lx.ShapeDtype((16, 32), lnp.bfloat16), lx.ShapeDtype((32,), "bfloat16")
+    kinds = [lx.ShapeDtype(shape, lnp.bfloat16) for shape in ((48, 16), (16, 32), (32,))]
     for cost in range(8, 40):
         target = Target(Products(stages_operands=True), fusion=FusionLimits(epilogue_cost=cost), narrow_functions=True)
         graph = prepare(remove_stop_gradient(lx.trace(layer)(*kinds)), target)
