@@ -22,9 +22,9 @@ def with_narrow_functions(graph: Graph, target: Target) -> Graph:
     """The graph in which functions of float32 that only lead to roundings to 16 bits are marked."""
     if not target.narrow_functions:
         return graph
-    rounded: dict[Node, bool] = {}
+    rounded = dict.fromkeys(graph.outputs, False)
     for node in reversed(graph.nodes):
-        rounded[node] = node not in graph.outputs and _is_rounded(node, graph, rounded)
+        rounded.setdefault(node, _is_rounded(node, graph, rounded))
     marked = {node for node, is_rounded in rounded.items() if is_rounded and node.op in _FUNCTIONS}
     if not marked:
         return graph
