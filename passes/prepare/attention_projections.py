@@ -9,13 +9,14 @@ for another than to compute, and this is one less in a layer.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.ops.attention import ROUNDED
-from lavax.ir.types import DType
+from lavax.ir.types import DType, float32
 from lavax.passes.build.attention import named_operands
 from lavax.passes.build.builder import add, build, cast, dot, reshape
 from lavax.passes.build.rebuild import rebuilt
@@ -112,9 +113,17 @@ def _of_product(product: Node, residual: Node, rounded: DType | None) -> _Projec
         while above[-1].op in ("broadcast", "cast", "reshape"):
             above.append(above[-1].operands[0])
         attention = above[-1]
-        if attention.op == "attention" and attention.shape[-2] == 1 and attention.attrs[ROUNDED] == bool(rounded):
+        if attention.op != "attention" or attention.shape[-2] != 1 or (rounded or float32) != attention.dtype:
+            continue
+        is_whole = matrix.shape[0] == attention.type.size and _is_only_widened(attention, above[1:])
+        if is_whole and attention.attrs[ROUNDED] == bool(rounded):
             return _Projection(attention, matrix, residual, (*between, multiplied, *above))
     return None
+
+
+def _is_only_widened(attention: Node, above: Iterable[Node]) -> bool:
+    """Whether nodes have the elements of attention, each once, in its dtype or in float32."""
+    return all(node.type.size == attention.type.size and node.dtype in (attention.dtype, float32) for node in above)
 
 
 def _is_read_along_rows(matrix: Node) -> bool:

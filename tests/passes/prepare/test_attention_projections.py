@@ -109,6 +109,50 @@ def test_a_sum_without_such_a_product_stays() -> None:
         assert _ops(_graph(function, *_arrays())) == ["attention"]
 
 
+OTHER_CASTS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "integers": ("float32", lambda x: x.astype("int32").astype("float32")),
+    "truth": ("float32", lambda x: x.astype("bool").astype("float32")),
+    "rounded": ("float32", lambda x: (3 * x).astype("bfloat16").astype("float32")),
+    "rounded by itself": ("float32", lambda x: x.astype("bfloat16").astype("float32")),
+    "of 16 bits": ("bfloat16", lambda x: x.astype("int32").astype("bfloat16")),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_CASTS)
+def test_a_result_that_is_cast_to_what_has_not_all_of_its_values_is_multiplied_apart(name: str) -> None:
+    dtype, changed = OTHER_CASTS[name]
+
+    def function(query: Any, key: Any, value: Any, weight: Any, residual: Any) -> Any:
+        return residual + changed(lnp.reshape(_attend(query, key, value), (-1,))) @ weight.T
+
+    arrays = _arrays(dtype=lx.dtypes.bfloat16 if dtype == "bfloat16" else np.float32)
+    graph = _graph(function, *arrays)
+    assert _ops(graph) == ["attention"]
+    (found,), (expected,) = (interpret(each, *arrays, dtype=np.float64) for each in (prepare(graph, TARGET), graph))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_sum_of_another_dtype_than_the_result_is_apart() -> None:
+    def halves(query: Any, key: Any, value: Any, weight: Any, residual: Any) -> Any:
+        product = lnp.reshape(_attend(query, key, value), (-1,)).astype("float32") @ weight.T.astype("float32")
+        return residual.astype("float16") + product.astype("float16")
+
+    assert _ops(_graph(halves, *_arrays(dtype=lx.dtypes.bfloat16))) == ["attention"]
+
+
+@pytest.mark.parametrize("repeated", [lambda x: lnp.repeat(x, 2, axis=2), lambda x: lnp.stack((x, x), axis=-1)])
+def test_a_result_that_is_repeated_is_multiplied_apart(repeated: Callable[..., Any]) -> None:
+    def function(query: Any, key: Any, value: Any, weight: Any, residual: Any) -> Any:
+        return residual + lnp.reshape(repeated(_attend(query, key, value)), (-1,)) @ weight.T
+
+    query, key, value, _, residual = _arrays()
+    arrays = [query, key, value, _drawn(WIDTH, 2 * HEADS * HEAD), residual]
+    graph = _graph(function, *arrays)
+    assert _ops(graph) == ["attention"]
+    (found,), (expected,) = (interpret(each, *arrays, dtype=np.float64) for each in (prepare(graph, TARGET), graph))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_devices_without_such_a_kernel_keep_both() -> None:
     graph = _graph(_projected, *_arrays())
     assert _ops(graph, Target(products=Products(vectors_as_sums=True), attention=Attention(lambda node: False))) != [
