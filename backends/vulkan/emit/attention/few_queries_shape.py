@@ -34,6 +34,7 @@ class FewQueries:
     local: int = 1024
     projected: int = 20  # columns of a weight that a lane has 16 bytes of while its keys are joined, at most
     projected_bytes: int = 144 << 10  # of a head's part of a weight, at most: all workgroups of the head read it
+    projected_rows: int = 128  # at most: the workgroup that ends last adds up what each of them gives
     skipped_bytes: int = 1 << 24  # of keys and values, from which a workgroup asks first whether it has a visible key
 
 
@@ -94,7 +95,9 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
     if parts > most_parts:
         return None
     shape = FewQueriesShape(local, lanes, run, keys, parts, _skips_hidden(node))
-    return _projecting(shape, node, most) if node.op == "attention_projected" else shape
+    if node.op != "attention_projected":
+        return shape
+    return _projecting(shape, node, most) if rows <= FEW_QUERIES.projected_rows else None
 
 
 def _projecting(shape: FewQueriesShape, node: Node, most: int) -> FewQueriesShape | None:
