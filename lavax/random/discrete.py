@@ -72,10 +72,11 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype:
 def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None) -> Value:
     """Integers of `shape` in [minval, maxval), to which arrays broadcast; minval if the range is empty.
 
-    Bounds that are floats are truncated.
+    Bounds that are floats are truncated; those that no `dtype` of 32 and 64 bits holds stand for the nearest that it
+    has, and NaN for 0, as where floats become integers. False is 0, and True is 1.
 
-    Bounds that a `dtype` of 8 or 16 bits does not hold stand for the nearest that it can have. A Python `maxval` may be
-    one beyond the greatest number of any `dtype`.
+    Integers that a `dtype` of 8 or 16 bits does not hold stand for the nearest that it can have. A Python `maxval` may
+    be one beyond the greatest number of any `dtype`.
 
     In a range of n numbers their probabilities differ from 1/n by less than one in 2^32 / n (up to 2^16 numbers: in
     2^48); in 64 bits by less than one in 2^64 / n. Raises DtypeError for bounds that are no numbers, or that a
@@ -124,12 +125,14 @@ def _bounds(minval: ArrayLike, maxval: ArrayLike, held: DType) -> tuple[Value, V
 
 
 def _truncated(bound: ArrayLike, held: DType) -> ArrayLike:
-    """Floats as the integers between 0 and them; other bounds as they are."""
-    if isinstance(bound, (float, np.floating)):
-        return int(bound)
-    operand = as_operand(bound)
+    """Floats as the integers between 0 and them, and bools as numbers; other bounds as they are."""
     wide = held if held.bits >= 32 else int32
-    return cast(as_value(bound), wide) if operand.type.dtype.is_float else bound
+    if isinstance(bound, (float, np.floating)):
+        return 0 if np.isnan(bound) else int(min(max(float(bound), int(wide.lowest)), int(wide.highest)))
+    if isinstance(bound, (bool, np.bool_)):
+        return int(bound)
+    dtype = as_operand(bound).type.dtype
+    return bound if dtype.is_integer or dtype.is_complex else cast(as_value(bound), wide)
 
 
 def _within(name: str, bound: ArrayLike, held: DType) -> ArrayLike:

@@ -4,15 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lavax.base.errors import CustomRuleError
-from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, input_node, substitute, topological, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, input_node, substitute, topological, with_operands
 from lavax.passes.build.builder import build, computed_after, zeros
 from lavax.passes.build.control_flow import item, parts_of
 from lavax.passes.build.inline import inline
-from lavax.passes.differentiate.dependence import dependent_nodes, depends_on
-from lavax.passes.differentiate.values_of_rules import rule_of
+from lavax.passes.differentiate.dependence import depends_on
+from lavax.passes.differentiate.linear_calls import with_bodies_of_calls
+from lavax.passes.differentiate.values_of_rules import rule_of, with_values_of_rules
 
 Maybe = Sequence[Node | None]
-_TRANSPOSED_RULES = {"custom_jvp": "rule", "custom_vjp": "backward"}
 
 
 def _refuse_outer(node: Node, matters: Sequence[bool]) -> None:
@@ -114,7 +114,8 @@ def _transposed(
     """The other mode of a rule that gives `results` for `sources`. Raises CustomRuleError if it is not linear."""
     from lavax.passes.differentiate.forward import transpose_linear  # forward mode uses these rules
 
-    results = _without_rules_of_themselves(results, sources, node.operands)
+    inputs = tuple(dict.fromkeys((*sources, *node.operands)))
+    results = with_bodies_of_calls(graph_of(inputs, results), [each in sources for each in inputs]).outputs
     found = transpose_linear(results, sources, seeds, node.operands)
     behind = (*node.operands, *(seed for seed in seeds if seed is not None))
     if depends_on(found, sources, behind):
@@ -130,32 +131,6 @@ def _transposed(
     fixed = {each: each for each in behind} | {source: zeros(source.type) for source in sources}
     known = substitute(body, fixed)
     return [known[each] for each in found]
-
-
-def _without_rules_of_themselves(
-    results: Sequence[Node], sources: Sequence[Node], fixed: Sequence[Node]
-) -> Sequence[Node]:
-    """The results of a rule, with bodies in place of calls that take `sources` and whose rules contain themselves.
-
-    Such a call, as of a linear function whose tangent is its value at the tangents, has a rule with the same call
-    again, so that its transpose by rules would not end.
-    """
-    while True:
-        nodes = topological(results, stop=(*fixed, *sources))
-        dependent = dependent_nodes(nodes, set(sources))
-        known: dict[Node, Node] = {}
-        bodies: dict[Node, list[Node]] = {}
-        for each in nodes:
-            operands = tuple([known.get(operand, operand) for operand in each.operands])
-            if each.op == "item" and each.operands[0] in bodies:
-                known[each] = bodies[each.operands[0]][each.attrs["index"]]
-            elif each in dependent and isinstance(each.attrs.get(_TRANSPOSED_RULES.get(each.op, "")), LaterGraph):
-                bodies[each] = inline(each.attrs["body"], operands)
-            elif operands != each.operands:
-                known[each] = with_operands(each, operands)
-        if not bodies:
-            return results
-        results = [known.get(result, result) for result in results]
 
 
 def _pushed(node: Node, tangents: Sequence[Node]) -> list[Node]:
@@ -211,7 +186,7 @@ def _backward_of(
     outputs: Sequence[Node], operands: Sequence[Node], known: Sequence[Node], cotangents: Maybe, matters: Sequence[bool]
 ) -> list[Node | None]:
     """The cotangents of the `operands` that matter, from which, and from what is `known`, `outputs` are computed."""
-    from lavax.passes.differentiate.reverse import backward, with_kept_values  # reverse mode uses these rules
+    from lavax.passes.differentiate import reverse  # reverse mode uses these rules
 
     known = tuple(dict.fromkeys(known))
     # One operand may stand at several places: each gets what is due to all, but once.
@@ -219,14 +194,18 @@ def _backward_of(
     needed_places = [place for place, operand in enumerate(operands) if matters[place] and first[operand] == place]
     sources = [operands[place] for place in needed_places]
     repeated = Graph(known, tuple(topological(outputs, stop=known)), tuple(outputs))
-    repeated = with_kept_values(repeated, sources)
+    repeated = reverse.with_kept_values(repeated, sources)
     seeds: dict[Node, Node] = {}
     for output, cotangent in zip(repeated.outputs, cotangents, strict=True):
         if cotangent is not None:
             seeds[output] = build("add", seeds[output], cotangent) if output in seeds else cotangent
-    found = backward(repeated, sources, seeds)
+    found = reverse.backward(repeated, sources, seeds)
     outside = [*known, *(cotangent for cotangent in cotangents if cotangent is not None), *seeds.values()]
-    gradients = dict(zip(needed_places, _with_known_values(found, repeated, outside), strict=True))
+    found = _with_known_values(found, repeated, outside)
+    taken = reverse.through_rules(repeated, sources)
+    if taken:
+        found = list(with_values_of_rules(graph_of(dict.fromkeys(outside), found), taken).outputs)
+    gradients = dict(zip(needed_places, found, strict=True))
     return [gradients.get(place) for place in range(len(operands))]
 
 

@@ -47,7 +47,7 @@ def _switch(node: Node, reads: Sequence[bool]) -> list[bool]:
     return [any(of_result) for of_result in zip(*of_branches, strict=True)]
 
 
-def _carried(body: Graph, reads: Sequence[bool], carries: int) -> list[bool]:
+def carried(body: Graph, reads: Sequence[bool], carries: int) -> list[bool]:
     """Whether the body's inputs depend in some turn."""
     while True:
         after = [*map(max, reads, _outputs(body, reads)[:carries]), *reads[carries:]]
@@ -58,13 +58,13 @@ def _carried(body: Graph, reads: Sequence[bool], carries: int) -> list[bool]:
 
 def _while(node: Node, reads: Sequence[bool]) -> list[bool]:
     body, carries = node.attrs["body"], len(parts_of(node))
-    reads = _carried(body, reads, carries)
+    reads = carried(body, reads, carries)
     return [True] * carries if _outputs(node.attrs["condition"], reads)[0] else reads[:carries]
 
 
 def _scan(node: Node, reads: Sequence[bool]) -> list[bool]:
     body, carries = node.attrs["body"], node.attrs["carries"]
-    reads = _carried(body, reads, carries)
+    reads = carried(body, reads, carries)
     return [*reads[:carries], *_outputs(body, reads)[carries:]]
 
 

@@ -46,7 +46,7 @@ def with_kept_values(graph: Graph, sources: Sequence[Node]) -> Graph:
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
-def _through_rules(graph: Graph, sources: Sequence[Node]) -> frozenset[Node]:
+def through_rules(graph: Graph, sources: Sequence[Node]) -> frozenset[Node]:
     """The functions with rules of their own, by which a derivative by `sources` goes."""
     those = [node for node in graph.nodes if has_rules(node)]
     return frozenset(_depending_on(graph, sources).intersection(those)) if those else frozenset()
@@ -113,7 +113,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], output: int = 0) -> Graph:
         raise NonScalarGradError(f"differentiate: output {output} is {value.type}; a gradient needs a float scalar")
     gradients = backward(graph, sources, {value: splat(1, value.type)})
     whole = graph_of(graph.inputs, (*graph.outputs, *gradients))
-    return with_values_of_rules(whole, _through_rules(graph, sources))
+    return with_values_of_rules(whole, through_rules(graph, sources))
 
 
 def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
@@ -132,4 +132,4 @@ def vjp(graph: Graph, wrt: Sequence[int]) -> Graph:
         seeds[value] = add_to(seeds.get(value), cotangent)
     gradients = backward(graph, sources, seeds)
     whole = graph_of((*graph.inputs, *given), (*graph.outputs, *gradients))
-    return with_values_of_rules(whole, _through_rules(graph, sources))
+    return with_values_of_rules(whole, through_rules(graph, sources))

@@ -12,6 +12,7 @@ from lavax.ir.location import user_error
 from lavax.passes.build.builder import zeros
 from lavax.passes.differentiate import vjp
 from lavax.passes.differentiate.dependence import depends_on
+from lavax.passes.differentiate.linear_calls import with_bodies_of_calls
 from lavax.passes.simplify import simplify
 from lavax.tracer.calls.call import CallStructure, call_of, named_conversion
 from lavax.tracer.calls.signature import signature_of
@@ -60,7 +61,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Transpose:
         if not node.dtype.is_inexact:
             raise user_error(NonFloatArgumentError, f"{what}: arguments and results must be floats, got {node.type}")
     count, early = len(kinds), len(traced.graph.inputs)
-    pulled = simplify(vjp(simplify(traced.graph), range(count)))
+    linear = with_bodies_of_calls(traced.graph, [position < count for position in range(early)])
+    pulled = simplify(vjp(simplify(linear), range(count)))
     own, cotangents = pulled.inputs[:count], pulled.inputs[early:]
     results = pulled.outputs[len(traced.graph.outputs) :]
     transposed = graph_of((*cotangents, *pulled.inputs[count:early]), results)

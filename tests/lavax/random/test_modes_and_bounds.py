@@ -1,6 +1,7 @@
 """Draws of high precision, and bounds of integers that a dtype does not hold, against JAX's numbers."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,13 +59,26 @@ def test_bounds_beyond_few_bits_are_the_nearest(dtype: str, low: Any, high: Any)
     np.testing.assert_array_equal(found, JAX.random.randint(JAX.random.key(3), (500, 2), low, high, dtype))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32"])
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(0, 5.7), (-1.5, 5.7), (np.float32(0), 9), (0, np.prod(())), (np.zeros(2, "f"), np.array([3.9, 70.2]))],
+    [
+        *((0, 5.7), (-1.5, 5.7), (np.float32(0), 9), (0, np.prod(())), (np.zeros(2, "f"), np.array([3.9, 70.2]))),
+        *((0, 2.0**31 - 1), (-math.inf, 5), (0, math.nan), (np.array(math.nan, "f"), 7), (5.0, 2.0)),
+        *((0, np.float32(2**31 - 128)), (False, 9), (np.bool_(True), 9), (np.array([True, False]), 9)),
+    ],
 )
 def test_floats_are_truncated(dtype: str, low: Any, high: Any) -> None:
+    """Bools are numbers, too."""
     found = random.randint(KEY, (500, 2), low, high, dtype)
     np.testing.assert_array_equal(found, JAX.random.randint(JAX.random.key(3), (500, 2), low, high, dtype))
     with pytest.raises(lx.DtypeError, match="minval must be an integer"):
         random.randint(KEY, (2,), 1j, high, dtype)
+
+
+@pytest.mark.parametrize(("dtype", "least", "most"), [("int32", -(2**31), 2**31 - 1), ("uint32", 0, 2**32 - 1)])
+def test_floats_outside_of_a_dtype_are_its_nearest_number(dtype: str, least: int, most: int) -> None:
+    wanted = random.randint(KEY, (50,), least, most, dtype)
+    for bound in (math.inf, 1e20, 2.0**32, np.float32(2) ** 32, np.float32(1e10), np.array(math.inf, "f")):
+        np.testing.assert_array_equal(random.randint(KEY, (50,), -bound, bound, dtype), wanted)
+    assert int(random.randint(KEY, (), np.float32(2**31), 2**31 - 1, "int32")) == 2**31 - 1, "nearest, not beyond"

@@ -1,0 +1,100 @@
+"""Functions with rules of their own that a rule calls at a tangent: forward and reverse mode agree, as in JAX.
+
+The numbers are those that JAX gives for the same programs.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+
+
+def _scaled() -> Any:
+    """Twice the argument, by a rule that says three times."""
+    scaled = lx.custom_jvp(lambda x: 2 * x)
+    scaled.defjvp(lambda primals, tangents: (scaled(primals[0]), 3 * tangents[0]))
+    return scaled
+
+
+def _by(tangent: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """Four times the argument, with the tangent that `tangent` gives for the argument and its tangent."""
+    function = lx.custom_jvp(lambda x: 4 * x)
+    function.defjvp(lambda primals, tangents: (4 * primals[0], tangent(primals[0], tangents[0])))
+    return function
+
+
+def _itself(tangent: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Any]:
+    function = lx.custom_jvp(lambda x: 2 * x)
+    function.defjvp(lambda primals, tangents: (function(primals[0]), tangent(function, primals[0], tangents[0])))
+    return function
+
+
+def _each_other() -> Callable[[Any], Any]:
+    first, second = lx.custom_jvp(lambda x: 2 * x), lx.custom_jvp(lambda x: 5 * x)
+    first.defjvp(lambda primals, tangents: (first(primals[0]), second(tangents[0])))
+    second.defjvp(lambda primals, tangents: (second(primals[0]), first(tangents[0])))
+    return first
+
+
+def _looped(function: Any, x: Any) -> Any:
+    return lx.lax.scan(lambda carry, _: (function(carry), None), x, None, length=3)[0]
+
+
+# The derivatives at 1 and -1, that of three turns of a loop, and that of the derivative of function(x) * x.
+PROGRAMS: dict[str, tuple[Callable[[Any], Any], Sequence[float]]] = {
+    "another": (_by(lambda x, t: _scaled()(t)), (2, 2, 8, 6)),
+    "another, and a value": (
+        _by(lambda x, t: _scaled()(t) * lnp.sin(_scaled()(x))),
+        (2 * np.sin(2), -2 * np.sin(2), 8 * np.sin(2) * np.sin(8) * np.sin(32), 6 * np.cos(2) + 2 * np.sin(2) + 4),
+    ),
+    "another in a loop": (_by(lambda x, t: _looped(_scaled(), t)), (8, 8, 512, 12)),
+    "another in a checkpoint": (_by(lambda x, t: lx.checkpoint(_scaled())(t)), (2, 2, 8, 6)),
+    "itself": (_itself(lambda f, x, t: 3 * f(t)), (6, 6, 216, 12)),
+    "itself in a loop": (_itself(lambda f, x, t: _looped(f, t)), (8, 8, 512, 16)),
+    "itself in a branch": (
+        _itself(lambda f, x, t: lx.lax.cond(x > 0, lambda t: f(t), lambda t: 3 * t, t)),
+        (2, 3, 8, 4),
+    ),
+    "each other": (_each_other(), (5, 5, 125, 10)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_both_modes_agree(name: str) -> None:
+    function, (right, left, looped, second) = PROGRAMS[name]
+    one, both = np.float32(1), np.array([1, -1], "f")
+    for found in (lx.grad(function), lx.jit(lx.grad(function)), lx.grad(lx.checkpoint(function))):
+        np.testing.assert_allclose(found(one), right, rtol=1e-6)
+    np.testing.assert_allclose(lx.jvp(function, (one,), (one,))[1], right, rtol=1e-6)
+    np.testing.assert_allclose(lx.vmap(lx.grad(function))(both), [right, left], rtol=1e-6)
+    turns = lx.grad(lambda x: lx.lax.fori_loop(0, 3, lambda _, x: function(x), x))
+    np.testing.assert_allclose(turns(one), looped, rtol=1e-5)
+    np.testing.assert_allclose(lx.grad(lx.grad(lambda x: function(x) * x))(one), second, rtol=1e-5)
+
+
+def test_the_transpose_of_a_linear_function_is_that_of_its_body() -> None:
+    one = np.float32(1)
+    assert float(lx.linear_transpose(_scaled(), one)(one)[0]) == 2
+    assert float(lx.linear_transpose(lambda x: _looped(_scaled(), x), one)(one)[0]) == 8
+
+
+def test_a_checkpoint_holds_a_rule_for_one_derivative() -> None:
+    """As without it: the next derivative is that of what the rules compute, here of x * y. The numbers are JAX's."""
+    pulled = lx.custom_vjp(lambda x, y: x * y)
+    pulled.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, g: (g * kept[1] * 2, g * kept[0] * 3))
+    pushed = lx.custom_jvp(lambda x, y: x * y)
+    pushed.defjvp(lambda x, t: (x[0] * x[1], 2 * t[0] * x[1] + 3 * t[1] * x[0]))
+    policy = lx.checkpoint_policies.dots_saveable
+    for function in (pulled, pushed):
+        plain = lambda x, y: lnp.sin(function(x, y))  # noqa: B023, E731
+        inner = lambda x, y: lx.checkpoint(plain)(x, y) * 1  # noqa: B023, E731
+        for outer in (plain, lx.checkpoint(plain), lx.checkpoint(plain, policy=policy), lx.checkpoint(inner)):
+            np.testing.assert_allclose(lx.jacrev(outer)(1.0, 2.0), 4 * np.cos(2), rtol=1e-5)
+            np.testing.assert_allclose(lx.jacrev(lx.jacrev(outer))(1.0, 2.0), -8 * np.sin(2), rtol=1e-5)
+            looped = lambda x, y: lx.scan(lambda c, _: (outer(c, y), None), x, None, length=2)[0]  # noqa: B023, E731
+            np.testing.assert_allclose(lx.jacrev(lx.jacrev(looped))(1.0, 2.0), -3.608102, rtol=1e-5)
