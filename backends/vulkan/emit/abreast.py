@@ -31,6 +31,7 @@ class SmallKernels:
 
 SMALL_KERNELS = SmallKernels()
 _WORD, _SHARED = re.compile(r"\bwords\[(\d+)\]"), re.compile(r"\bshared_(\w+)")
+_SCRATCH = re.compile(r"shared vec4 scratch\[(\d+)\];")
 
 
 @once_a_kernel
@@ -71,12 +72,13 @@ def abreast(launches: Sequence[Launch], slots: Sequence[int]) -> Launch | None:
     groups = [prod(launch.groups) for launch in launches]
     if len(texts) < len(launches) or len(sizes) > 1 or len(subgroups) > 1 or not plain or sum(slots) > REST_WORD:
         return None
-    uses, declarations, calls = Uses(), [], []
+    uses, calls = Uses(), []
+    declarations = _scratch_of(texts)
     starts = [0, *accumulate(groups)]
     for number, (text, first) in enumerate(zip(texts, [0, *accumulate(slots)], strict=False)):
         uses.include(text.uses)
         lines = [_moved(line, number, first) for line in text.main]
-        declarations += [_moved(line, number, first) for line in text.declarations]
+        declarations += [_moved(line, number, first) for line in text.declarations if not _SCRATCH.match(line)]
         declarations += [f"void part{number}(uint group_of_part) {{", *(f"    {line}" for line in lines), "}"]
         calls.append(f"if (workgroup < {starts[number + 1]}u) part{number}(workgroup - {starts[number]}u);")
     main = [f"uint workgroup = {WORKGROUP};", calls[0], *(f"else {call}" for call in calls[1:])]
@@ -90,6 +92,12 @@ def abreast(launches: Sequence[Launch], slots: Sequence[int]) -> Launch | None:
         pragma="".join(dict.fromkeys(text.pragma for text in texts)),
     )
     return Launch(assemble(text), (), grid(starts[-1]), text=text)
+
+
+def _scratch_of(texts: Sequence[ShaderText]) -> list[str]:
+    """The shared memory of the greatest of the texts: a workgroup runs one of them."""
+    sizes = [int(found[1]) for text in texts for found in map(_SCRATCH.match, text.declarations) if found is not None]
+    return [f"shared vec4 scratch[{max(sizes)}];"] if sizes else []
 
 
 def _moved(line: str, number: int, first: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from lavax.backends.vulkan.emit.reduce.common_vectors import CommonVectorRows, bytes_of_vectors
 from lavax.backends.vulkan.emit.reduce.early_reads import reads_of_elements
 from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedRows
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationRows
@@ -25,9 +26,11 @@ from lavax.backends.vulkan.emit.reduce.row_reads import (
     unit_strides,
 )
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
+from lavax.backends.vulkan.emit.reduce.shared_results import results_of_all_rows
 from lavax.backends.vulkan.emit.reduce.unroll import UNROLL_LIMITS, may_write_out, unrolled, ways_to_walk
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.launch import local_invocations
+from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.kernel import Kernel
@@ -102,6 +105,19 @@ class RowsTogether:
 
 
 @dataclass(frozen=True)
+class CommonVectorLimits:
+    """Subgroups with a row each, whose workgroup computes what rows have in common, such as a norm, once.
+
+    docs/performance/decoding.md, "Norms once a workgroup"; `python -m benchmarks models` (decoding).
+    """
+
+    rows: int = 8  # of a workgroup
+    least: int = 8  # workgroups
+    nbytes: int = 1 << 14  # of shared memory, for vectors of floats
+    kept: int = 256  # bytes of a row in an invocation's registers, which are read before the workgroup meets
+
+
+@dataclass(frozen=True)
 class Interleaving:
     """Interleaved row groups. Exercised by `python -m benchmarks comparison --only sum-columns`."""
 
@@ -123,6 +139,7 @@ class SharedShaders:
 
 
 OCCUPANCY, ROWS_IN_REGISTERS, ONE_WALK = Occupancy(), RowsInRegisters(), OneWalk()
+COMMON_VECTORS = CommonVectorLimits()
 INTERLEAVING, SHARED_SHADERS, RUNS, TOGETHER = Interleaving(), SharedShaders(), Runs(), RowsTogether()
 # Two row groups of the first size run on a processor at once; members of the second have fewer registers.
 LONG_ROWS = (LongRow(512, kept=40, most_kept=64), LongRow(1024, kept=32, most_kept=48))
@@ -234,7 +251,41 @@ def _shared_rows(kernel: Kernel, profile: DeviceProfile, strides: Strides, lifte
     schedule = _in_registers(kernel, profile, _element_width(kernel, strides), lifted)
     if lifted:
         return schedule
+    common = _with_common_vectors(kernel, schedule, profile)
+    if common is not None:
+        return common
     return _together(kernel, _in_runs(kernel, _in_one_walk(kernel, schedule, profile)))
+
+
+def _with_common_vectors(kernel: Kernel, schedule: NeighbourRows, profile: DeviceProfile) -> CommonVectorRows | None:
+    """A subgroup for each row where all rows need the same sums and vectors of sums, which workgroups compute once.
+
+    None if there are no such sums, or a subgroup is not busy with a row, or shared memory has no room.
+    """
+    rows, subgroup, limits = kernel.domain.rows, schedule.subgroup, COMMON_VECTORS
+    groups = min(limits.rows, subgroup, _most_neighbours(profile) // subgroup)
+    if schedule.element_width != VECTOR or not is_only_read(kernel) or rows < limits.least * groups or groups < 2:
+        return None
+    steps = schedule.steps(kernel.domain.length)
+    if steps < subgroup or not results_of_all_rows(kernel) or _has_positions(kernel):
+        return None
+    if not 0 < bytes_of_vectors(kernel) <= min(limits.nbytes, profile.shared_memory_bytes // 2):
+        return None
+    found = CommonVectorRows(
+        members=subgroup, element_width=VECTOR, local=groups * subgroup, subgroup=subgroup,
+        unrolled=-(-steps // (RUNS.narrow * subgroup)) * RUNS.narrow, loop=False,
+    )
+    run = _in_runs(kernel, found).run
+    each = -(-steps // (run * subgroup)) * run
+    own = reads_of_elements(kernel)
+    nbytes = sum((1 if is_one_for_vector(kernel, read) else VECTOR) * read[0].dtype.storage.itemsize for read in own)
+    if each * nbytes <= limits.kept:
+        return replace(found, run=run, unrolled=each)
+    return replace(found, run=run, unrolled=max(UNROLL_LIMITS.steps // run, 1) * run, loop=True)
+
+
+def _has_positions(kernel: Kernel) -> bool:
+    return any(node.op in POSITIONS for node in kernel.coordinates)
 
 
 def _in_runs(kernel: Kernel, schedule: NeighbourRows) -> NeighbourRows:
@@ -355,4 +406,5 @@ FORMS: tuple[Callable[[Kernel, DeviceProfile, Strides, bool], RowSchedule | None
 OTHER_SIZES: dict[type[RowSchedule], Callable[[Any, Kernel, DeviceProfile], list[RowSchedule]]] = {
     InterleavedRows: _other_interleaved,
     NeighbourRows: _other_neighbours,
+    CommonVectorRows: lambda chosen, kernel, profile: [chosen],
 }

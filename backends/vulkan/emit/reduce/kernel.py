@@ -14,6 +14,7 @@ from typing import Any
 from lavax.backends.vulkan.emit.reduce.accumulators import Accumulators
 from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
 from lavax.backends.vulkan.emit.reduce.choose_cpu import choose_in_loop
+from lavax.backends.vulkan.emit.reduce.common_vectors import CommonVectorGroup, CommonVectorRows, CommonVectors
 from lavax.backends.vulkan.emit.reduce.early_reads import (
     early_functions,
     early_reads,
@@ -47,6 +48,7 @@ from lavax.passes.kernels.reads import Coordinates
 ROW_GROUPS: dict[type[RowSchedule], type[RowGroup[Any]]] = {
     InvocationRows: InvocationGroup,
     NeighbourRows: NeighbourGroup,
+    CommonVectorRows: CommonVectorGroup,
     RaggedRows: RaggedGroup,
     InterleavedRows: InterleavedGroup,
     TiledRows: TileGroup,
@@ -76,6 +78,9 @@ class RowEmitter:
         self.phases = phases_of(kernel)
         together = schedule.together if isinstance(schedule, (NeighbourRows, InvocationRows)) else 1
         self.common = shared_results(kernel, together) if together > 1 else frozenset[Node]()
+        self.vectors: CommonVectors | None = None
+        if isinstance(schedule, CommonVectorRows):
+            self.vectors = CommonVectors(self.body, kernel, schedule, self.group)
 
     def emit(self) -> Launch:
         rows = self.kernel.domain.rows // self.schedule.row_width
@@ -110,6 +115,9 @@ class RowEmitter:
     def _reduce_in_phases(self) -> None:
         early = early_reads(self.kernel) if self.group.reads_early else []
         self._read([read for read in early if waits_for_none(read)])
+        if self.vectors is not None:
+            self._reduce_with_vectors(self.vectors, early)
+            return
         online = online_sum_of(self.kernel) if self.schedule.online else None
         if online is not None:
             self._reduce_online(online)
@@ -122,11 +130,30 @@ class RowEmitter:
             self._reduce(reductions, *(([], []) if phase else (ahead, functions)))
             self._read(early)
 
+    def _reduce_with_vectors(self, vectors: CommonVectors, early: list[tuple[Node, Coordinates]]) -> None:
+        """What all rows have in common first, while their own elements are on their way."""
+        (row,) = self.rows.values()
+        vectors.walk.rows = self.rows
+        vectors.read()
+        if not self.schedule.loop:
+            own = reads_of_elements(self.kernel)
+            self.walk.write(lambda _, condition: self._evaluate(own))
+        self._read(early)
+        functions = early_functions(self.kernel)
+        vectors.write(row, lambda: self._read(functions))
+        for phase in range(1, max(self.phases.values()) + 1):
+            reductions = [node for node, of in self.phases.items() if of == phase and node not in vectors.reductions]
+            if reductions:
+                self._reduce(reductions, [], [])
+
+    def _evaluate(self, instances: list[tuple[Node, Coordinates]]) -> None:
+        for node, at in instances:
+            self.body.value(node, at)
+
     def _read(self, instances: list[tuple[Node, Coordinates]]) -> None:
         for row in self.rows.values():
             with self.body.at(row):
-                for node, at in instances:
-                    self.body.value(node, at)
+                self._evaluate(instances)
 
     def _reduce(
         self, reductions: list[Node], ahead: list[tuple[Node, Coordinates]], functions: list[tuple[Node, Coordinates]]
@@ -142,10 +169,11 @@ class RowEmitter:
         chunked = [node for node in reductions if accumulators.is_chunked(node)]
 
         def take(strip: int, condition: str) -> None:
+            if self.vectors is not None:
+                self.vectors.provide(self.walk)
             for node, name in (*names[strip].items(), *(() if strip else once.items())):
                 self._take(node, name, condition)
-            for node, at in ahead:
-                self.body.value(node, at)
+            self._evaluate(ahead)
 
         @contextmanager
         def chunk() -> Iterator[None]:

@@ -20,12 +20,18 @@ STEP = "k"  # the shader's variable that numbers the steps of a loop
 
 
 class RowWalk:
-    """Writes walks over `rows` of an invocation, by their numbers, given as values of the kernel's outer variables."""
+    """Writes walks over `rows` of an invocation, by their numbers, given as values of the kernel's outer variables.
 
-    def __init__(self, body: Body, kernel: Kernel, schedule: RowSchedule) -> None:
-        self.body, self.kernel, self.schedule = body, kernel, schedule
+    `lane` is the shader's variable for which member an invocation is, `step` that which numbers steps.
+    """
+
+    def __init__(
+        self, body: Body, kernel: Kernel, schedule: RowSchedule, lane: str = "lane_of_row", step: str = STEP
+    ) -> None:
+        self.body, self.kernel, self.schedule, self._lane, self._step = body, kernel, schedule, lane, step
         self.rows: Mapping[int, dict[str, Index]] = {}
         self.runs = schedule.steps(kernel.domain.length) // schedule.run
+        self.visited = ZERO  # the step that is visited
         self.bound = ""  # the number of runs of steps, in the shader
         self.iterations = 0  # of the loops written so far
 
@@ -44,7 +50,7 @@ class RowWalk:
         self.bound = self.body.parameters.integer(self.runs)
         if self.schedule.ends:
             self._visit_ends(ends or visit)
-        first = "lane_of_row" if self.schedule.is_shared else "0"
+        first = self._lane if self.schedule.is_shared else "0"
         self.iterations += self._iterations(chunk is not None)
         if not self.schedule.loop:
             self._write_out(first, visit)
@@ -75,15 +81,16 @@ class RowWalk:
     def _loop(self, first: str, end: str, visit: Visit, after: Callable[[], None]) -> None:
         several = self.schedule.unrolled // self.schedule.run
         stride = self.schedule.members * several
-        with self.body.block(f"for (int {STEP} = {first}; {STEP} < {end}; {STEP} += {stride})", frozenset((STEP,))):
-            self._visit_steps(STEP, visit, "")
+        name = self._step
+        with self.body.block(f"for (int {name} = {first}; {name} < {end}; {name} += {stride})", frozenset((name,))):
+            self._visit_steps(name, visit, "")
             for number in range(1, several):
-                self._visit_run(number, STEP, visit, always=self.runs % stride == 0)
+                self._visit_run(number, name, visit, always=self.runs % stride == 0)
             after()
 
     def _visit_run(self, number: int, first: str, visit: Visit, *, always: bool) -> None:
         """Visits the member's run of that number, counted from `first`; beyond the last run, the last is read."""
-        name = f"k{number}"
+        name = f"{self._step}{number}"
         scope = self.body.scopes[-1]
         run = _sum(first, number * self.schedule.members)
         if name not in scope.variables:
@@ -97,6 +104,7 @@ class RowWalk:
             self._visit_strips(linear([(variable(name, self.runs), self.schedule.run)], number), visit, condition)
 
     def _visit_strips(self, step: Index, visit: Visit, condition: str) -> None:
+        self.visited = step
         for strip, row in self.rows.items():
             element = at_element(self.schedule.element_of(strip, step), self.kernel)
             with self.body.at(row | element):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent
 from typing import Any
 
@@ -61,9 +62,16 @@ def _quantized(rows: int, columns: int, kind: str) -> QuantizedMatrix:
     return QuantizedMatrix.of(_normal(rows, columns), kind)
 
 
+def _without_common_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that share a norm have workgroups that compute it once (test_common_vectors.py), which these are not."""
+    limits = replace(choose_gpu.COMMON_VECTORS, nbytes=0)
+    monkeypatch.setattr(choose_gpu, "COMMON_VECTORS", limits)
+
+
 @pytest.fixture
 def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose_gpu, "TOGETHER", choose_gpu.RowsTogether(busy=1))
+    _without_common_vectors(monkeypatch)
 
 
 def test_rows_of_weights_share_a_row_group_if_enough_are_left() -> None:
@@ -185,7 +193,8 @@ def _rounded_norm(x: Any, weight: Any, gate: Any, up: Any) -> Any:
     return nn.silu(gate @ normed) * (up @ normed)
 
 
-def test_what_all_rows_multiply_by_is_read_before_members_wait_for_the_norm() -> None:
+def test_what_all_rows_multiply_by_is_read_before_members_wait_for_the_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+    _without_common_vectors(monkeypatch)
     graph = _graph(_rounded_norm, *(_normal(*shape) for shape in ((256,), (256,), (64, 256), (64, 256))))
     program = schedule(prepare(graph, TARGET), target=TARGET)
     (dispatch,) = emit_program(program, GENERIC_GPU).dispatches
