@@ -84,8 +84,8 @@ class CommonVectorGroup(NeighbourGroup):
 class CommonVectors:
     """Writes what all rows of a kernel have in common, and where rows find it."""
 
-    def __init__(self, body: Body, kernel: Kernel, schedule: CommonVectorRows, group: CommonVectorGroup) -> None:
-        self.body, self.kernel, self.group = body, kernel, group
+    def __init__(self, body: Body, kernel: Kernel, group: CommonVectorGroup) -> None:
+        self.body, self.kernel, self.group, schedule = body, kernel, group, group.schedule
         self.reductions = results_of_all_rows(kernel)
         self.vectors = vectors_of_all_rows(kernel)
         of_all = schedule.of_all(kernel.domain.length)

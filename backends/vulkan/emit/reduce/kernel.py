@@ -79,8 +79,8 @@ class RowEmitter:
         together = schedule.together if isinstance(schedule, (NeighbourRows, InvocationRows)) else 1
         self.common = shared_results(kernel, together) if together > 1 else frozenset[Node]()
         self.vectors: CommonVectors | None = None
-        if isinstance(schedule, CommonVectorRows):
-            self.vectors = CommonVectors(self.body, kernel, schedule, self.group)
+        if isinstance(self.group, CommonVectorGroup):
+            self.vectors = CommonVectors(self.body, kernel, self.group)
 
     def emit(self) -> Launch:
         rows = self.kernel.domain.rows // self.schedule.row_width

@@ -137,6 +137,20 @@ def test_results_of_sums_that_wait_for_others() -> None:
     _assert_gated(_centred, graph, arrays)
 
 
+@pytest.mark.parametrize("columns", [128, 4096])
+def test_results_of_two_vectors(columns: int) -> None:
+    """Rows of one kernel read two vectors, which lie one behind the other if there is room for both."""
+    arguments = _whole(columns), _normal(columns), _normal(columns), *(_normal(66, columns) for _ in range(2))
+    graph = _graph(lambda x, w, v, a, b: (a @ _scaled(x, w)) * (b @ _scaled(x, v)), *arguments)
+    assert len(_schedules(graph)) == (columns == 128)
+    x, w, v, a, b = (each.astype("d") for each in arguments)
+    want = (a @ EXPECTED[_scaled](x, w)) * (b @ EXPECTED[_scaled](x, v))
+    np.testing.assert_allclose(run_as_gpu(graph, list(arguments))[0], want, rtol=2e-5, atol=2e-5 * columns)
+    if columns == 128:
+        (dispatch,) = _dispatches(graph)
+        assert "shared vec4 scratch[64];" in dispatch.shader.source and "scratch[32 + k0]" in dispatch.shader.source
+
+
 @pytest.mark.parametrize("kind", ["int8", "int4"])
 @pytest.mark.parametrize(("rows", "columns", "run"), [(64, 512, 4), (72, 576, 1)])
 def test_results_of_integers_in_words(kind: str, rows: int, columns: int, run: int) -> None:
