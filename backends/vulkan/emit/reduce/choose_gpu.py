@@ -263,7 +263,7 @@ def _with_common_vectors(kernel: Kernel, schedule: NeighbourRows, profile: Devic
     None if there are no such sums, or a subgroup is not busy with a row, or shared memory has no room.
     """
     rows, subgroup, limits = kernel.domain.rows, schedule.subgroup, COMMON_VECTORS
-    groups = min(limits.rows, subgroup, _most_neighbours(profile) // subgroup)
+    groups = 1 << min(limits.rows, subgroup, _most_neighbours(profile) // subgroup).bit_length() - 1
     if schedule.element_width != VECTOR or not is_only_read(kernel) or rows < limits.least * groups or groups < 2:
         return None
     steps = schedule.steps(kernel.domain.length)

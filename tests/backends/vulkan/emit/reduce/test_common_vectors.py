@@ -196,6 +196,16 @@ def test_rows_that_share_no_norm_or_are_too_few_or_too_short_or_too_long() -> No
     assert not _schedules(_graph(lambda a, x: nn.softmax(a * x / lnp.sum(x * x), axis=1), *arguments))
 
 
+def test_a_small_workgroup_has_a_power_of_two_of_rows() -> None:
+    """Their sums are joined by halves."""
+    graph = _graph(_gated(_rounded), *_arguments(64, 128, "float32"))
+    program = schedule(prepare(graph, TARGET), target=TARGET)
+    (kernel,) = [step.kernel for step in steps_of(program.steps)]
+    sizes = [replace(GENERIC_GPU, max_workgroup_invocations=most) for most in (1024, 192, 32)]
+    assert [choose_schedule(kernel, profile, lifted=False).local for profile in sizes[:2]] == [256, 128]
+    assert not isinstance(choose_schedule(kernel, sizes[2], lifted=False), CommonVectorRows)
+
+
 def test_rows_are_in_loops_where_registers_do_not_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = _graph(_gated(_rounded), *_arguments(64, 1024, "bfloat16"))
     assert [(each.loop, each.run, each.unrolled) for each in _schedules(graph)] == [(False, 2, 8)]
