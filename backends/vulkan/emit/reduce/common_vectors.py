@@ -75,10 +75,7 @@ class CommonVectorGroup(NeighbourGroup):
         """Joins partial results of all of the workgroup, behind a barrier."""
         for node, name in partial:
             self._exchange(node, name, self.schedule.subgroup)
-        if self.schedule.row_groups > 1:
-            self._join_subgroups(partial, self.schedule.row_groups)
-        else:
-            self.body.line("barrier();")
+        self._join_subgroups(partial, self.schedule.row_groups)
 
 
 class CommonVectors:
