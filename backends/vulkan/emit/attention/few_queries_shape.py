@@ -18,7 +18,8 @@ from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import float32
 from lavax.passes.build.attention import named_operands
 
-_FORWARD = frozenset(("attention", "attention_logsumexp", "attention_projected"))
+_PROJECTED = "attention_projected"
+_FORWARD = frozenset(("attention", "attention_logsumexp", _PROJECTED))
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,17 @@ def has_few_queries(queries: int, keys: int) -> bool:
 
 
 def suits_one_kernel(node: Node, profile: DeviceProfile) -> bool:
-    """Whether such a kernel suits attention of few queries."""
-    return few_queries_shape(profile, {node.op: node}) is not None
+    """Whether such a kernel suits attention of few queries, and is best to multiply what is to be projected."""
+    shape = few_queries_shape(profile, {node.op: node})
+    return shape is not None and (node.op != _PROJECTED or _is_best_projected(shape, node))
 
 
 def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQueriesShape | None:
-    """The schedule of a kernel that computes these nodes; None if it suits another."""
+    """The schedule of a kernel that computes these nodes; None if it suits another.
+
+    What is projected suits no other. What memory holds of its operands may have other bits than when it was chosen to
+    be one node, as what it reads is stored where others read it, too: then it has a schedule all the same.
+    """
     node = next(iter(nodes.values()))
     if not nodes.keys() <= _FORWARD or not all(_suits(each, profile) for each in nodes.values()):
         return None
@@ -88,29 +94,33 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
     rows, most_parts = problem.count * problem.rows, profile.subgroup_size  # each has a lane where they are joined
     wanted = min(problem.keys // FEW_QUERIES.part, FEW_QUERIES.workgroups // rows, most_parts)
     parts = max(wanted, -(-problem.keys // longest), 1)
+    if parts > most_parts and node.op != _PROJECTED:
+        return None
+    parts = min(parts, most_parts)
     keys = -(-problem.keys // parts)
     local = profile.subgroup_size
     while local < most and local // lanes * FEW_QUERIES.few_steps < keys:
         local *= 2
-    if parts > most_parts:
-        return None
     shape = FewQueriesShape(local, lanes, run, keys, parts, _skips_hidden(node))
-    if node.op != "attention_projected":
-        return shape
-    return _projecting(shape, node, most) if rows <= FEW_QUERIES.projected_rows else None
+    return _projecting(shape, node, most) if node.op == _PROJECTED else shape
 
 
 def _projecting(shape: FewQueriesShape, node: Node, most: int) -> FewQueriesShape | None:
-    """The same with the columns of a weight that are multiplied; None if a workgroup is best to leave it to others."""
-    operands = named_operands(node)
+    """The same with the columns of a weight that are multiplied; None if these are no vectors."""
+    size = named_operands(node)["weight"].shape[-1]
+    while -(-size // shape.together) > FEW_QUERIES.projected and shape.local < most:
+        shape = replace(shape, local=2 * shape.local)
+    return None if size % VECTOR else replace(shape, projected=-(-size // shape.together))
+
+
+def _is_best_projected(shape: FewQueriesShape, node: Node) -> bool:
+    """Whether workgroups are not best to leave a weight to others: they have it in registers, beside as many keys."""
+    operands, limits = named_operands(node), FEW_QUERIES
     weight, key = operands["weight"], operands["key"]
-    nbytes = weight.shape[-2] * weight.shape[-1] * _stored_bits(weight) // 8
-    if weight.shape[-1] % VECTOR or _stored_bits(weight) != _stored_bits(key) or nbytes > FEW_QUERIES.projected_bytes:
-        return None
-    columns = -(-weight.shape[-1] // shape.together)
-    if columns > FEW_QUERIES.projected and shape.local < most:
-        return _projecting(replace(shape, local=2 * shape.local), node, most)
-    return replace(shape, projected=columns) if columns <= FEW_QUERIES.projected else None
+    bits, of_row = _stored_bits(weight), weight.shape[-2] * weight.shape[-1]
+    is_small = of_row * bits // 8 <= limits.projected_bytes and weight.type.size // of_row <= limits.projected_rows
+    is_held = shape.projected <= limits.projected and shape.steps <= limits.steps
+    return is_small and is_held and bits == _stored_bits(key)
 
 
 def _skips_hidden(node: Node) -> bool:

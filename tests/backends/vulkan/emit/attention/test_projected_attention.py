@@ -13,6 +13,7 @@ import lavax.numpy as lnp
 from lavax import nn
 from lavax.backends.vulkan.emit.attention import few_queries_shape
 from lavax.backends.vulkan.emit.attention.few_queries_shape import few_queries_shape as shape_of
+from lavax.backends.vulkan.emit.attention.few_queries_shape import suits_one_kernel
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU, MatrixShape
 from lavax.backends.vulkan.run.long_dispatches import with_long_dispatches_cut
 from lavax.ir import Graph, Node, TensorType, float32, interpret
@@ -171,6 +172,55 @@ def test_a_step_of_decoding_is_one_kernel_and_its_caches(dtype: Any, limits: Cal
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=tolerance, atol=4 * tolerance)
 
 
+def _scaled(rows: Any) -> Any:
+    return rows / lnp.sum(rows**2, axis=-1, keepdims=True)
+
+
+# What memory holds of keys in float32 and of a weight, which may have other bits than what they are made of.
+STORED: dict[str, tuple[Any, Any]] = {
+    "keys of 16 bits in 32": (lnp.bfloat16, _scaled),
+    "keys of 32 bits in 16": (lnp.float32, lambda key: _scaled(key).astype(lnp.bfloat16).astype("float32")),
+}
+
+
+@pytest.mark.parametrize("of_weight", [False, True], ids=["", "weight in 32 bits"])
+@pytest.mark.parametrize("name", STORED)
+def test_operands_that_are_stored_in_other_bits_keep_the_kernel(
+    name: str, of_weight: bool, limits: Callable[..., None]
+) -> None:
+    """It is chosen before it is known what is stored, and no other kernel computes it."""
+    limits(part=8)
+    dtype, made = STORED[name]
+
+    def function(query: Any, key: Any, value: Any, weight: Any, residual: Any) -> Any:
+        weight = weight.astype("float32")
+        mixed = nn.dot_product_attention(query, made(key.astype("float32")), value.astype("float32"))
+        found = residual + lnp.reshape(mixed, (-1,)) @ weight.T
+        return (found, weight) if of_weight else (found,)
+
+    shapes = (1, 1, 4, HEAD), (1, KEYS, 4, HEAD), (1, KEYS, 4, HEAD), (WIDTH, 4 * HEAD), (WIDTH,)
+    kinds = lnp.float32, dtype, dtype, dtype, lnp.float32
+    arrays = [rng.normal(size=shape).astype(kind) for shape, kind in zip(shapes, kinds, strict=True)]
+    graph = remove_stop_gradient(inline_calls(lx.trace(function)(*arrays)))
+    kernels = [kernel for step in gpu_schedule().lower(graph).kernels.steps for kernel in step.kernels]
+    (kernel,) = (each for each in kernels if each.graph.outputs[0].op == "attention_projected")
+    key = next(node for node in kernel.graph.inputs if node.shape == shapes[1])
+    assert key.dtype.bits == (32 if dtype is lnp.bfloat16 else 16)
+    found, expected = run(graph, arrays, device=gpu_schedule()), interpret(graph, *arrays, dtype=np.float64)
+    tolerance = 1e-5 if dtype is lnp.bfloat16 else 2.0**-8
+    np.testing.assert_allclose(found[0], expected[0], rtol=tolerance, atol=4 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_what_is_projected_has_a_schedule_whatever_its_operands_are_stored_in(dtype: str) -> None:
+    profile = replace(GENERIC_GPU, subgroup_size=32, min_subgroup_size=32, max_subgroup_size=32)
+    for sizes in ((9, 1 << 15, 64, 576), (9, 1 << 16, 64, 576), (9, 1024, 64, 4096), (300, 1024, 64, 64)):
+        for of_weight in ("bf16", "f32"):
+            found = shape_of(profile, {"attention_projected": _of_sizes(*sizes, dtype, of_weight)})
+            assert found is not None and found.parts <= 32
+            assert found.parts * found.keys >= sizes[1] and found.projected * found.together >= sizes[3]
+
+
 def _of_sizes(heads: int, keys: int, head: int, columns: int, dtype: str, of_weight: str = "") -> Node:
     """As in a decoded token, whose keys and weights are stored in this dtype."""
     def stored(name: str, *shape: int, kind: str = dtype) -> Node:
@@ -193,14 +243,17 @@ def _of_sizes(heads: int, keys: int, head: int, columns: int, dtype: str, of_wei
         ((32, 1024, 64, 2048, "bf16"), None),  # 256 KiB
         ((128, 1024, 64, 64, "bf16"), 512),
         ((129, 1024, 64, 64, "bf16"), None),  # the workgroup that ends last would have much to add up
+        ((9, 1 << 15, 64, 576, "bf16"), 1024),
+        ((9, 1 << 16, 64, 576, "bf16"), None),  # more keys than lanes have registers for
         ((9, 1024, 64, 574, "bf16"), None),  # columns that are no vectors
         ((9, 1024, 64, 576, "bf16", "f32"), None),  # lanes read other elements of keys than of weights
     ],
 )
 def test_a_weight_is_multiplied_by_workgroups_that_hold_their_part_of_it(sizes: Any, local: int | None) -> None:
     profile = replace(GENERIC_GPU, subgroup_size=32, min_subgroup_size=32, max_subgroup_size=32)
-    found = shape_of(profile, {"attention_projected": _of_sizes(*sizes)})
+    node = _of_sizes(*sizes)
+    found = shape_of(profile, {node.op: node}) if suits_one_kernel(node, profile) else None
     assert (None if found is None else found.local) == local
     limits = few_queries_shape.FEW_QUERIES
-    parts = min(sizes[1] // 128, 512 // sizes[0])
+    parts = min(sizes[1] // 128, 512 // sizes[0], 32)
     assert found is None or (found.projected <= limits.projected and found.parts == parts)
