@@ -259,12 +259,13 @@ def dtype_of_product(function: str, precision: Any) -> str | None:
     """The dtype to which one product rounds its operands; None if it is that of `matmul_precision`.
 
     `precision` is None, a name of JAX's, such as "highest", a member of an enumeration of that name, or a pair of
-    these, of which the first counts. "default" is None. Raises ValueError, naming `function`, for another name.
+    these, of which the first counts. "default" and "fastest" are None. Raises ValueError, naming `function`, for other
+    names.
     """
     if isinstance(precision, (tuple, list)) and len(precision) == 2:
         precision = precision[0]
     name = str(precision.name).lower() if isinstance(precision, Enum) else precision
-    if name is None or name == "default":
+    if name in (None, "default", "fastest"):
         return None
     found = _PRECISIONS_OF_JAX.get(name) if isinstance(name, str) else None
     if found is None:
@@ -304,7 +305,7 @@ def matmul_precision(precision: str, *, backward: str = "float32") -> Iterator[N
 _NAMES_OF_JAX: dict[str, tuple[str, ...]] = {
     "float32": (
         "default", "high", "highest", "float32", "tensorfloat32", "F32_F32_F32", "TF32_TF32_F32", "TF32_TF32_F32_X3",
-        "BF16_BF16_F32_X3",
+        "BF16_BF16_F32_X3", "bfloat16_3x", "fastest",
     ),
     "bfloat16": ("bfloat16", "BF16_BF16_F32"),
     "float16": ("float16", "F16_F16_F32"),

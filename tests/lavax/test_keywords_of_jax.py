@@ -75,7 +75,8 @@ CONVOLUTIONS: list[Any] = [
     lambda lax, p: lnp.einsum("ij,jk", np.ones((2, 2), "f"), np.ones((2, 2), "f"), precision=p),
 ]  # fmt: skip
 HIGHEST = lx.lax.Precision.HIGHEST
-NAMED = [HIGHEST, (HIGHEST, HIGHEST), "high", "highest", "tensorfloat32", "float32", lx.lax.Precision.DEFAULT, None]
+OF_CONTEXT = [lx.lax.Precision.DEFAULT, "default", "fastest", None]
+NAMED = [HIGHEST, (HIGHEST, HIGHEST), "high", "highest", "tensorfloat32", "float32", "bfloat16_3x", *OF_CONTEXT]
 
 
 @pytest.mark.parametrize("product", CONVOLUTIONS)
@@ -83,7 +84,7 @@ def test_precisions_of_all_products(product: Any) -> None:
     with lx.matmul_precision("bfloat16"):
         for named in NAMED:
             text = lx.jit(lambda p=named: product(lx.lax, p), static_argnames="p").lower().as_text("ir")
-            assert ('precision="bf16"' in text) == (named in (lx.lax.Precision.DEFAULT, None))
+            assert ('precision="bf16"' in text) == (named in OF_CONTEXT)
     assert 'precision="bf16"' in lx.jit(lambda: product(lx.lax, "bfloat16")).lower().as_text("ir")
     for wrong in ("low", 3, (HIGHEST,)):
         with pytest.raises(ValueError, match="precision must be one of"):

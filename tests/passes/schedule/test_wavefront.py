@@ -142,6 +142,8 @@ APART: dict[str, Callable[..., Any]] = {
     "other axes": lambda x, *w: layer(lnp.reshape(lnp.swapaxes(layer(x, w[0])[1], 0, 1), x.shape), w[1]),
     "the last state": lambda x, *w: layer(x, w[1], start=layer(x, w[0])[0]),
     "the last state in each row": lambda x, *w: layer(layer(x, w[0])[0] + x, w[1]),
+    "a number of the last state": lambda x, *w: layer(x * lnp.max(layer(x, w[0])[0]), w[1]),
+    "products with the last state": lambda x, *w: layer(x @ layer(x, w[0])[0].T @ w[1][:ROWS], w[1]),
     "a matrix of all rows": lambda x, *w: layer(x, lnp.mean(layer(x, w[0])[1], axis=0).T @ w[1][:ROWS]),
     "rows times rows": lambda x, *w: layer(x @ lnp.mean(layer(x, w[0])[1], axis=0).T @ w[1][:ROWS], w[1]),
     "a loop between": lambda x, *w: layer(x + lx.scan(lambda c, r: (c + r, c), x[0], layer(x, w[0])[1])[1], w[1]),

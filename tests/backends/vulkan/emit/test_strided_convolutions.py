@@ -77,3 +77,13 @@ def test_values_and_gradients_are_those_of_the_interpreter(
     for got, want in zip(found, wanted, strict=True):
         want = np.asarray(want, np.float64)
         np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=0, atol=bound * np.abs(want).max())
+
+
+@pytest.mark.parametrize(("period", "dilation"), [(2, 2), (4, 6), (3, 2), (2, 3)])
+def test_windows_that_are_dilated_have_neighbours_in_a_phase(period: int, dilation: int) -> None:
+    """Also where the dilation and the distance of the image's elements have a factor in common, or are equal."""
+    settings = {"lhs_dilation": (period,), "rhs_dilation": (dilation,), "padding": ((5, 8),)}
+    x, w = (RANDOM.normal(size=each).astype(np.float32) for each in ((2, 16, 9), (16, 3, 4)))
+    graph = _graph_of(x, w, settings, None)
+    for got, want in zip(run(graph, [x, w], device=backend_with(kind="gpu")), interpret(graph, x, w), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=2e-6 * np.abs(want).max())
