@@ -31,6 +31,7 @@ from lavax.backends.vulkan.glsl.launch import local_invocations
 from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
+from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 
@@ -105,6 +106,7 @@ class Ragged:
 
     elements_per_lane: int = 4  # at least
     statements: int = 384  # of the graph, times the rows of a subgroup
+    cost: int = 192  # of the graph, times these rows: functions are long code, of which each row has its own
     busy: int = 2  # subgroups that must be left
 
 
@@ -227,7 +229,8 @@ def _ragged(kernel: Kernel, profile: DeviceProfile, schedule: RowSchedule) -> Ra
         offset=offset,
     )
     is_long = length >= RAGGED.elements_per_lane * subgroup and ragged.vectors > 0 and ragged.ends <= subgroup
-    is_short = ragged.together * len(kernel.graph.nodes) <= RAGGED.statements
+    cost = sum(map(cost_of, kernel.graph.nodes))
+    is_short = ragged.together * len(kernel.graph.nodes) <= RAGGED.statements and ragged.together * cost <= RAGGED.cost
     is_whole = kernel.domain.rows % ragged.together == 0 or is_read_by_descriptor(kernel)
     enough = kernel.domain.rows >= ragged.together * RAGGED.busy
     return ragged if is_long and is_short and is_whole and enough else None
