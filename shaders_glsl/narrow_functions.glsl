@@ -45,12 +45,17 @@ float lx_narrow_erfc(float x) {
     return mix(tail, 2.0 - tail, x < 0.0);
 }
 
-//! function lx_narrow_erf needs lx_erf_small, lx_narrow_erfc
-// The error function.
+//! function lx_narrow_erf needs lx_narrow_erfc
+// The error function; where 1 - erfc(|x|) would cancel its series, 7.1.5, in powers of x^2 (fitted, 2^-23 for |x| <= 0.7).
 float lx_narrow_erf(float x) {
     float magnitude = abs(x);
     float large = 1.0 - lx_narrow_erfc(magnitude);
-    return mix(mix(large, -large, x < 0.0), lx_erf_small(x), magnitude < 0.7);
+    float z = x * x;
+    float q = fma(z, 0.0042331274, -0.026431162);
+    q = fma(q, z, 0.11275815);
+    q = fma(q, z, -0.3761212);
+    q = fma(q, z, 1.1283791);
+    return mix(mix(large, -large, x < 0.0), x * q, magnitude < 0.7);
 }
 //! end
 

@@ -133,8 +133,13 @@ def _exp(call: Call) -> str:
 
 
 def _narrow_or(expression: Expression) -> Expression:
-    """The short form of a function whose result is rounded to 16 bits, and `expression` elsewhere."""
-    return lambda call: (_own(f"lx_narrow_{call.node.op}") if call.node.attrs["narrow"] else expression)(call)
+    """The short form of a function of float32 whose result is rounded to 16 bits, and `expression` elsewhere."""
+
+    def chosen(call: Call) -> str:
+        is_short = call.node.attrs["narrow"] and call.node.dtype.bits <= 32
+        return (_own(f"lx_narrow_{call.node.op}") if is_short else expression)(call)
+
+    return chosen
 
 
 def _population_count(call: Call) -> str:

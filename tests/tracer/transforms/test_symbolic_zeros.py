@@ -11,8 +11,6 @@ import lavax.numpy as lnp
 from lavax.custom_derivatives import CustomVJPPrimal, SymbolicZero, custom_vjp_primal_tree_values
 from lavax.test_util import check_grads
 
-pytestmark = pytest.mark.usefixtures("reference_backend")
-
 
 def test_a_rule_of_forward_mode_gets_zeros_for_integers_and_gives_them() -> None:
     @lx.custom_jvp
