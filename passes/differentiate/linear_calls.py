@@ -3,14 +3,13 @@
 As in JAX, a custom_jvp function that a rule calls at a tangent counts by its body: its own rule is for who
 differentiates the call, not for who transposes it, and may give something else, such as a scaled gradient. The results
 of forward and of reverse mode are then the same. A custom_vjp function, which JAX does not transpose, counts by its
-rule, which is a transpose; unless the rule calls the function again, as that of a linear function that is its own
-derivative: then the transposes would not end.
+rule, which is a transpose: so do solvers, whose bodies are loops or functions on the host that have none.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lavax.ir.graph import Graph, LaterGraph, Node, graph_of, make_node, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, make_node, with_operands
 from lavax.passes.build.control_flow import parts_of
 from lavax.passes.build.inline import inline
 from lavax.passes.differentiate.dependence import carried, dependent_nodes
@@ -46,7 +45,7 @@ def with_bodies_of_calls(graph: Graph, reads: Sequence[bool]) -> Graph:
 
 
 def _counts_by_its_body(node: Node) -> bool:
-    return node.op == "custom_jvp" or (node.op == "custom_vjp" and isinstance(node.attrs["backward"], LaterGraph))
+    return node.op == "custom_jvp"
 
 
 def _with_changed_bodies(node: Node, operands: tuple[Node, ...], reads: Sequence[bool]) -> Node:

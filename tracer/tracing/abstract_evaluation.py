@@ -107,7 +107,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     What `fun` returns may have the shapes and dtypes of arrays in their place.
     """
     with resumed():  # shapes of traced values are known within `ensure_compile_time_eval`, too
-        result = _traced(_with_arrays(fun) if callable(fun) else fun, args, kwargs, "eval_shape")
+        signature_of(fun, "eval_shape")  # refuses what is no function, as a wrapped one would not
+        result = _traced(_with_arrays(fun), args, kwargs, "eval_shape")
     return unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
 
 

@@ -98,3 +98,22 @@ def test_a_checkpoint_holds_a_rule_for_one_derivative() -> None:
             np.testing.assert_allclose(lx.jacrev(lx.jacrev(outer))(1.0, 2.0), -8 * np.sin(2), rtol=1e-5)
             looped = lambda x, y: lx.scan(lambda c, _: (outer(c, y), None), x, None, length=2)[0]  # noqa: B023, E731
             np.testing.assert_allclose(lx.jacrev(lx.jacrev(looped))(1.0, 2.0), -3.608102, rtol=1e-5)
+
+
+def test_a_solver_that_its_own_rule_calls_is_differentiated_in_both_modes() -> None:
+    """Its body is a loop, which has no transpose; its rule, which solves once more, is one."""
+
+    x = np.float32([0.5, -1.0, 2.0])
+
+    @lx.custom_vjp
+    def halve(x: Any) -> Any:
+        return lx.while_loop(lambda s: s[0] < 40, lambda s: (s[0] + 1, s[1] - (2 * s[1] - x) / 4), (0, x))[1]
+
+    halve.defvjp(lambda x: (halve(x), None), lambda _, given: (halve(given),))
+
+    def loss(y: Any) -> Any:
+        return 3 * lnp.sum(x * halve(y) ** 2)
+
+    np.testing.assert_allclose(lx.grad(loss)(x), 1.5 * x**2, rtol=1e-5)
+    np.testing.assert_allclose(lx.jvp(loss, (x,), (x,))[1], np.sum(1.5 * x**3), rtol=1e-5)
+    np.testing.assert_allclose(lx.hessian(loss)(x), np.diag(1.5 * x), rtol=1e-5)

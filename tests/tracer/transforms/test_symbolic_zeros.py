@@ -4,7 +4,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
