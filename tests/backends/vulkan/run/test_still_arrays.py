@@ -78,7 +78,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "rows of more work than other kernels may have": (iterated, SQUARES[200], True),
     "four rows together": (iterated, SQUARES[100], True),
     "four rows of few": (iterated, SQUARES[68], True),
-    "two rows together, of elements": (iterated, SQUARES[66], False),
+    "two rows together, of which one begins between vectors": (iterated, SQUARES[66], True),
     "rows of odd lengths": (iterated, SQUARES[71], False),
     "columns": (by_columns, SQUARES[128], True),
     "rows and columns": (two_matrices, SQUARES[100], True),
