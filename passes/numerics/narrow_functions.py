@@ -7,9 +7,10 @@ keep the exact forms.
 """
 from __future__ import annotations
 
-from lavax.ir.graph import Graph, Node, graph_of, make_node, with_operands
+from lavax.ir.graph import Graph, Node, make_node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import float32
+from lavax.passes.build.rebuild import rebuilt
 from lavax.passes.target.target import Target
 
 _FUNCTIONS = frozenset(("exp", "logistic", "tanh", "erf", "erfc"))
@@ -28,14 +29,13 @@ def with_narrow_functions(graph: Graph, target: Target) -> Graph:
     marked = {node for node, is_rounded in rounded.items() if is_rounded and node.op in _FUNCTIONS}
     if not marked:
         return graph
-    found: dict[Node, Node] = {node: node for node in graph.inputs}
-    for node in graph.nodes:
-        operands = tuple([found[operand] for operand in node.operands])
-        if node in marked:
-            found[node] = make_node(node.op, operands, {**node.attrs, "narrow": True}, node.type, node.location)
-        else:
-            found[node] = with_operands(node, operands)
-    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+    def with_mark(node: Node, new: Node) -> Node:
+        if node not in marked:
+            return new
+        return make_node(new.op, new.operands, {**new.attrs, "narrow": True}, new.type, new.location)
+
+    return rebuilt(graph, with_mark)
 
 
 def _is_rounded(node: Node, graph: Graph, rounded: dict[Node, bool]) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import Flag, auto
 
-from lavax.ir.graph import Graph, Node, graph_of, make_node, with_operands
+from lavax.ir.graph import Graph, Node, make_node
+from lavax.passes.build.rebuild import rebuilt
 
 
 class Sign(Flag):
@@ -121,11 +122,8 @@ def by_signs(graph: Graph) -> Graph:
     marked = {node for node in exponentials if Sign.NOT_POSITIVE in signs[node.operands[0]]}
     if not marked:
         return graph
-    found: dict[Node, Node] = {node: node for node in graph.inputs}
-    for node in graph.nodes:
-        operands = tuple([found[operand] for operand in node.operands])
-        if node in marked:
-            found[node] = make_node("exp", operands, {"nonpositive": True}, node.type, node.location)
-        else:
-            found[node] = with_operands(node, operands)
-    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+    def with_mark(node: Node, new: Node) -> Node:
+        return make_node("exp", new.operands, {"nonpositive": True}, new.type, new.location) if node in marked else new
+
+    return rebuilt(graph, with_mark)
