@@ -216,5 +216,4 @@ def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
         rounds_results=has_matrices,
         by_rows=lambda node: suits_rows(node, profile),
         in_one_kernel=lambda node: suits_one_kernel(node, profile),
-        projects=lambda node: suits_one_kernel(node, profile),
     )

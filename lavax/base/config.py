@@ -250,9 +250,13 @@ def trace_settings() -> tuple[Any, ...]:
 def recorded_precision(function: str, name: str, precision: str) -> str:
     """The IR's name of the dtype. Raises ValueError, which names the option `name` of `function`."""
     if precision not in tuple(_PRECISIONS):
-        choices = ", ".join(map(repr, _PRECISIONS))
-        raise ValueError(f"{function}: {name} must be one of {choices}, got {precision!r}")
+        raise _refused_precision(function, name, precision)
     return _PRECISIONS[precision]
+
+
+def _refused_precision(function: str, name: str, precision: Any) -> ValueError:
+    choices = ", ".join(map(repr, _PRECISIONS))
+    return ValueError(f"{function}: {name} must be one of {choices}, got {precision!r}")
 
 
 def dtype_of_product(function: str, precision: Any) -> str | None:
@@ -269,8 +273,7 @@ def dtype_of_product(function: str, precision: Any) -> str | None:
         return None
     found = _PRECISIONS_OF_JAX.get(name) if isinstance(name, str) else None
     if found is None:
-        choices = ", ".join(map(repr, _PRECISIONS))
-        raise ValueError(f"{function}: precision must be one of {choices}, got {precision!r}")
+        raise _refused_precision(function, "precision", precision)
     return found
 
 

@@ -35,17 +35,13 @@ def with_bodies_of_calls(graph: Graph, reads: Sequence[bool]) -> Graph:
             continue
         operands = tuple([found[operand] for operand in node.operands])
         of_operands = [operand in dependent for operand in node.operands]
-        if any(of_operands) and _counts_by_its_body(node):
+        if any(of_operands) and node.op == "custom_jvp":
             results[node] = inline(with_bodies_of_calls(node.attrs["body"], of_operands), operands)
         elif any(of_operands) and node.op in _READS:
             found[node] = _with_changed_bodies(node, operands, of_operands)
         else:
             found[node] = with_operands(node, operands)
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
-
-
-def _counts_by_its_body(node: Node) -> bool:
-    return node.op == "custom_jvp"
 
 
 def _with_changed_bodies(node: Node, operands: tuple[Node, ...], reads: Sequence[bool]) -> Node:

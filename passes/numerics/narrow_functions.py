@@ -13,7 +13,7 @@ from lavax.ir.types import float32
 from lavax.passes.build.rebuild import rebuilt
 from lavax.passes.target.target import Target
 
-_FUNCTIONS = frozenset(("exp", "logistic", "tanh", "erf", "erfc"))
+_NARROW = "narrow"  # the attribute of operations that have a short form
 # What may stand between a function and the rounding: the result is about as far off as its operands are, relative to
 # the largest of these.
 _FOLLOWING = frozenset(("add", "subtract", "multiply", "negate", "maximum", "minimum", "where", "stop_gradient"))
@@ -26,14 +26,14 @@ def with_narrow_functions(graph: Graph, target: Target) -> Graph:
     rounded = dict.fromkeys(graph.outputs, False)
     for node in reversed(graph.nodes):
         rounded.setdefault(node, _is_rounded(node, graph, rounded))
-    marked = {node for node, is_rounded in rounded.items() if is_rounded and node.op in _FUNCTIONS}
+    marked = {node for node, is_rounded in rounded.items() if is_rounded and _NARROW in node.attrs}
     if not marked:
         return graph
 
     def with_mark(node: Node, new: Node) -> Node:
         if node not in marked:
             return new
-        return make_node(new.op, new.operands, {**new.attrs, "narrow": True}, new.type, new.location)
+        return make_node(new.op, new.operands, {**new.attrs, _NARROW: True}, new.type, new.location)
 
     return rebuilt(graph, with_mark)
 

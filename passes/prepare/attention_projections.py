@@ -39,7 +39,7 @@ def with_projected_attention(graph: Graph, target: Target) -> Graph:
     ends = {
         node
         for node, projection in found
-        if projection and all(map(is_alone, projection.between)) and target.attention.projects(projection.built())
+        if projection and all(map(is_alone, projection.between)) and target.attention.in_one_kernel(projection.built())
     }
 
     def projected(node: Node, new: Node) -> Node:
@@ -51,7 +51,7 @@ def with_projected_attention(graph: Graph, target: Target) -> Graph:
 
 def prepare_projected(node: Node, target: Target) -> Node:
     """The node itself if the device has a kernel for it, else attention, and the product of its result."""
-    if target.attention.projects(node):
+    if target.attention.in_one_kernel(node):
         return node
     operands = named_operands(node)
     weight, residual = operands.pop("weight"), operands.pop("residual")

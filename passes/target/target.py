@@ -120,10 +120,9 @@ class Attention:
     rounds_results: Callable[[Node], bool] = _no
     # Whether attention of few queries is best computed by kernels over rows: of scores, and of elements of the result.
     by_rows: Callable[[Node], bool] = _no
-    # Whether it is best computed by one kernel, which reads its operands once.
+    # Whether it is best computed by one kernel, which reads its operands once; of `attention_projected`, whether that
+    # kernel is best to multiply its result by the weight, too.
     in_one_kernel: Callable[[Node], bool] = _no
-    # Whether that kernel is best to multiply its result by a weight, as an `attention_projected` node.
-    projects: Callable[[Node], bool] = _no
 
 
 @dataclass(frozen=True)

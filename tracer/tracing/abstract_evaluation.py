@@ -107,8 +107,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     What `fun` returns may have the shapes and dtypes of arrays in their place.
     """
     with resumed():  # shapes of traced values are known within `ensure_compile_time_eval`, too
-        signature_of(fun, "eval_shape")  # refuses what is no function, as a wrapped one would not
-        result = _traced(_with_arrays(fun), args, kwargs, "eval_shape")
+        result = _traced(fun, args, kwargs, "eval_shape", _with_arrays)
     return unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
 
 
@@ -128,8 +127,15 @@ def _array_like(shape: ShapeDtype) -> Any:
     return shape if held is None else constant(0, TensorType(tuple(shape.shape), held))
 
 
-def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], purpose: str) -> Traced:
+def _traced(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    purpose: str,
+    changed: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
+) -> Traced:
+    """What a function records, `changed` before it is traced."""
     signature = signature_of(function, purpose)
     call, leaves = call_of(args, kwargs)
     kinds = named_conversion(abstract_of, leaves, call, signature)
-    return without_effects(trace_call(function, signature, call, kinds, purpose))
+    return without_effects(trace_call(changed(function), signature, call, kinds, purpose))

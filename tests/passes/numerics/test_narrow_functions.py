@@ -12,16 +12,21 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax import nn
 from lavax.backends.vulkan.backend import VulkanBackend
-from lavax.ir.graph import Graph
+from lavax.ir.graph import Graph, further_inputs, make_node
+from lavax.ir.operation import OPERATIONS
+from lavax.ir.types import TensorType, float32
+from lavax.passes.fuse.costs import cost_of
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import ANY_DEVICE, FusionLimits, Products, Target
+from lavax.shaders_glsl import elementary_functions
 from tests.backends.vulkan.run.execution import backend_with, run
 
 SHORT = replace(ANY_DEVICE, narrow_functions=True)
 NARROW, WIDE = lx.ShapeDtype((24, 32), lnp.bfloat16), lx.ShapeDtype((24, 32), "float32")
+(_VALUE,) = further_inputs("x", [TensorType((24, 32), float32)], ())
 FUNCTIONS = frozenset(("exp", "logistic", "tanh", "erf", "erfc"))
 
 
@@ -32,6 +37,15 @@ def marks(function: Callable[..., Any], *kinds: Any, target: Target = SHORT) -> 
         if node.op in FUNCTIONS:
             found.setdefault(node.op, set()).add(node.attrs["narrow"])
     return found
+
+
+def test_every_operation_that_may_be_narrow_has_a_short_form_and_its_cost() -> None:
+    names = {name for name, operation in OPERATIONS.items() if "narrow" in operation.attributes}
+    assert names == FUNCTIONS
+    for name in sorted(names):
+        assert f"lx_narrow_{name}" in elementary_functions()
+        exact, short = (make_node(name, (_VALUE,), {"narrow": flag}, _VALUE.type) for flag in (False, True))
+        assert 0 < cost_of(short) < cost_of(exact)
 
 
 @pytest.mark.parametrize(

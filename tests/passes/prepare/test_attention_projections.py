@@ -19,7 +19,7 @@ from lavax.passes.target.target import Attention, Products, Target
 HEADS, KEYS, HEAD, WIDTH = 4, 40, 8, 12
 TARGET = Target(
     products=Products(vectors_as_sums=True),
-    attention=Attention(in_one_kernel=lambda node: True, projects=lambda node: True, rounds_results=lambda node: True),
+    attention=Attention(in_one_kernel=lambda node: True, rounds_results=lambda node: True),
 )
 rng = np.random.default_rng(3)
 
