@@ -41,7 +41,7 @@ float lx_narrow_erfc(float x) {
     q = fma(q, t, 0.16666563);
     q = fma(q, t, 0.21568897);
     q = fma(q, t, 0.21133946);
-    float tail = exp2(a * a * -1.442695) * (q * t);
+    float tail = exp2(magnitude * a * -1.442695) * (q * t);  // NaN, which a may lose
     return mix(tail, 2.0 - tail, x < 0.0);
 }
 

@@ -16,6 +16,7 @@ from lavax.ir.types import DTYPES, bfloat16
 from lavax.passes.prepare.decompose import scatter as decompose_scatter
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.target.kernel_limits import Places, Rows
+from tests import denormals
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with, run
 
 RANDOM = np.random.default_rng(3)
@@ -319,9 +320,10 @@ def test_copies_of_a_large_array_share_many_updates(op: str, dtype: str, length:
 @pytest.mark.parametrize("op", ["minimum", "maximum"])
 @pytest.mark.parametrize("length", [700, 40_000])
 def test_extremes_of_floats_at_their_places(op: str, length: int) -> None:
-    """Of infinities and zeros of both signs; NaN wins."""
+    """Of infinities and zeros of both signs; NaN wins. A driver may take a denormal number for a zero."""
     array, updates = (RANDOM.normal(size=n).astype(np.float32) for n in (length, 9001))
-    for start, value in enumerate((np.inf, -np.inf, 0.0, -0.0, np.float32(1e-40), np.nan, -np.nan)):
+    denormal = () if denormals.are_flushed() else (np.float32(1e-40),)
+    for start, value in enumerate((np.inf, -np.inf, 0.0, -0.0, *denormal, np.nan, -np.nan)):
         updates[start::600] = value
     array[::3] = 0.0
     index = RANDOM.integers(-2, length + 2, 9001).astype(np.int32)

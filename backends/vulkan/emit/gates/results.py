@@ -7,12 +7,11 @@ before the products.
 
 from __future__ import annotations
 
-from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.lanes import GlslValue
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid, open_body
+from lavax.backends.vulkan.glsl.loads_ahead import load_ahead
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.passes.build.contraction_geometry import sizes_of
-from lavax.passes.kernels.accesses import accesses
 from lavax.passes.kernels.index import Index, clamp, linear, quotient, remainder, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 
@@ -42,7 +41,9 @@ class GateKernel:
         self.first_row = linear([(quotient(number, across), self.rows)])
         self.first_column = linear([(remainder(number, across), self.columns)])
         element = clamp(variable("i", self.threads), 0, self.count - 1)
-        self._read_ahead(element)
+        if self._has_one_each:
+            with self.body.at(self._at(element)):
+                load_ahead(self.body, self.kernel)
         self.add_up()
         body.line("barrier();")
         self._write(element)
@@ -68,17 +69,6 @@ class GateKernel:
     @property
     def _has_one_each(self) -> bool:
         return self.count <= self.threads
-
-    def _read_ahead(self, element: Index) -> None:
-        """Loads what the results are computed from besides the products, if an invocation has one element."""
-        body, at = self.body, self.kernel.coordinates
-        roots = [(node, at[node]) for node in self.kernel.graph.outputs] if self._has_one_each else []
-        with body.at(self._at(element)):
-            for node, positions in accesses(self.kernel, roots).items():
-                for position in positions:
-                    place = body.real(position)
-                    text, kind = body.load_at(node, place).text, type_name(node.dtype, 1)
-                    body.provide(node, place, GlslValue(body.declare(body.scopes[-1], kind, text), 1))
 
     def _write(self, element: Index) -> None:
         """Joins the slices' sums, and computes the results."""

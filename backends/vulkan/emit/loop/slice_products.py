@@ -15,9 +15,9 @@ from lavax.backends.vulkan.emit.loop.slices_choice import columns_of, inputs_of
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR, type_name
 from lavax.backends.vulkan.glsl.lanes import LANE, LANE_NAME, GlslValue, quotient_exact, widened
 from lavax.backends.vulkan.glsl.launch import at_row
+from lavax.backends.vulkan.glsl.loads_ahead import load_ahead
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.build.contraction_geometry import operand_at, sizes_of
-from lavax.passes.kernels.accesses import accesses
 from lavax.passes.kernels.index import Index, constant, flatten, linear, substitute, unflatten, variable
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.kernels.reads import Coordinates
@@ -118,22 +118,13 @@ class SliceProduct:
             return None
         return body.declare(body.scopes[-1], "vec4", body.load_at(source, position).text)
 
-    def _read_ahead(self) -> None:
-        """Reads what the epilogue takes from memory, if an invocation has one element of the product."""
-        body, at = self.body, self.kernel.coordinates
-        roots = [(node, at[node]) for node in self.kernel.graph.outputs] if self.is_one_each else []
-        with body.at(at_row(variable(self.element, self.count), self.kernel)):
-            for node, positions in accesses(self.kernel, roots).items():
-                for position in positions if node not in body.held else ():
-                    place = body.real(position)
-                    text, kind = body.load_at(node, place).text, type_name(node.dtype, 1)
-                    body.provide(node, place, GlslValue(body.declare(body.scopes[-1], kind, text), 1))
-
     def emit(self, write: Callable[[], None]) -> None:
         """Adds up the elements, and writes what follows from each by `write`."""
         body, threads = self.body, self.threads
         kind = type_name(self.dot.dtype, self.width)
-        self._read_ahead()
+        if self.is_one_each:
+            with body.at(at_row(variable(self.element, self.count), self.kernel)):
+                load_ahead(body, self.kernel, body.held)
         with body.pinned_block(""):
             body.line(f"{kind} {self.sum} = {kind}(0);")
             four: str | None = None

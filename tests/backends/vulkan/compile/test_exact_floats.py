@@ -75,7 +75,7 @@ def test_sums_products_and_differences_are_those_that_are_written() -> None:
     rng = np.random.default_rng(0)
     x, y, z = (rng.normal(size=64).astype("f") * scale for scale in (np.float32(1e4), np.float32(1), np.float32(1)))
     x[:3] = np.inf, -np.inf, np.nan
-    found = run(graph, [x, y, z], device=backend_with(reorders_floats=True))
+    found = run(graph, [x, y, z], device=backend_with(kind="cpu", reorders_floats=True))
     with np.errstate(invalid="ignore"):
         expected = (x + y) - x, x * y + x * z, x - x
     for got, want in zip(found, expected, strict=True):

@@ -149,6 +149,16 @@ def unequal(h: Any, w: Any, rows: Any) -> Any:
     return lx.scan(turn, h, rows)
 
 
+def at_computed_places(h: Any, w: Any, table: Any, places: Any) -> Any:
+    """What follows a product is at a place that a turn's number tells."""
+
+    def turn(h: Any, place: Any) -> Any:
+        h = lnp.tanh(h @ w) * table[lnp.where(place > 2, place, place + 3)]
+        return h, h[:, 0]
+
+    return lx.scan(turn, h, places)
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "rnn": (rnn, (H, W, ROWS)),
     "rnn in reverse": (lambda h, w, rows: rnn(h, w, rows, reverse=True), (H, W, ROWS)),
@@ -169,6 +179,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "unequal": (unequal, (H, normal(16, 8, scale=0.3), ROWS)),
     "gradient of gates": (lx.grad(loss_of_gates, argnums=(0, 1)), (normal(8, 32, scale=0.3), H, normal(32), ROWS)),
     "gradient": (lx.grad(loss, argnums=(0, 1, 2)), (W, H, ROWS)),
+    "at computed places": (at_computed_places, (H, W, normal(9), np.array([0, 5, 2, 8, 1, 4, 3, 2, 6], np.int32))),
 }
 
 
