@@ -5,7 +5,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.abreast import abreast_key
 from lavax.backends.vulkan.emit.attention.choose import block_of_parts, suits_rows
 from lavax.backends.vulkan.emit.attention.cooperative_shape import cooperative_shapes
-from lavax.backends.vulkan.emit.attention.few_queries_shape import suits_one_kernel
+from lavax.backends.vulkan.emit.attention.few_queries_shape import leaves_heads, suits_one_kernel
 from lavax.backends.vulkan.emit.attention.scores import (
     SCORE_COSTS,
     pays_in_parts,
@@ -216,4 +216,5 @@ def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
         rounds_results=has_matrices,
         by_rows=lambda node: suits_rows(node, profile),
         in_one_kernel=lambda node: suits_one_kernel(node, profile),
+        leaves_heads=lambda node, rows: leaves_heads(node, rows, profile),
     )

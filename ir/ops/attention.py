@@ -41,8 +41,11 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
     "attention_value_gradient": ("query", "key", "cotangent", "logsumexp"),
     "attention_query_parts": ("query", "key", "value", "cotangent", "delta", "logsumexp"),
 }
-# Those of the one that is of heads alone, also of lowered/attention.py: its batch is summed.
-_OF_HEADS = {"attention_projected": ("query", "key", "value", "weight", "residual")}
+# The same for heads of one query, whose results are multiplied by a weight: also of lowered/attention.py.
+PROJECTED: Mapping[str, tuple[str, ...]] = {
+    "attention_projected": ("query", "key", "value", "weight", "residual"),
+    "attention_head_products": ("query", "key", "value", "weight"),
+}
 # The operand whose type the result has, and the extent that replaces its last axis.
 _RESULTS: Mapping[str, str] = {
     "attention_query_gradient": "query",
@@ -58,7 +61,7 @@ OF_WEIGHTS = (*ATTRIBUTES, "empty")
 def names_of(op: str, attrs: Attributes) -> tuple[str, ...]:
     """The names of the operands of an operation with these attributes."""
     more = (name for name, there in (("bias", attrs["biased"]), ("mask", attrs["masked"])) if there)
-    return (*(OPERANDS.get(op) or _OF_HEADS[op]), *more)
+    return (*(OPERANDS.get(op) or PROJECTED[op]), *more)
 
 
 def statistic_dtype(dtype: DType) -> DType:
@@ -84,7 +87,7 @@ def _extents(op: str, types: Mapping[str, TensorType]) -> Extents:
         raise ShapeError(f"{op}: query and key need two axes at least, got {query} and {key}")
     of_values = types.get("value", types.get("cotangent"))
     values = of_values.shape[-1] if of_values is not None and of_values.rank else 0
-    projected = types["residual"].size if "residual" in types else 0
+    projected = types["weight"].shape[-1] if "weight" in types and types["weight"].rank else 0
     return Extents(query.shape[:-2], query.shape[-2], key.shape[-2], query.shape[-1], values, projected)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
+from lavax.ir.ops.attention import PROJECTED
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.build.attention import joint_kernel_key
 from lavax.passes.fuse.contraction import before_repetition
@@ -77,7 +78,7 @@ def _stored_for_transform(fusion: Fusion, node: Node, operand: Node) -> Node | N
 
 def _reads_once(fusion: Fusion, node: Node) -> bool:
     """Whether it is attention whose kernel reads each key and value once."""
-    if node.op == "attention_projected":
+    if node.op in PROJECTED:
         return True
     return node.op in ("attention", "attention_logsumexp") and fusion.target.attention.in_one_kernel(node)
 

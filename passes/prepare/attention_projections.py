@@ -54,8 +54,13 @@ def prepare_projected(node: Node, target: Target) -> Node:
     if target.attention.in_one_kernel(node):
         return node
     operands = named_operands(node)
-    weight, residual = operands.pop("weight"), operands.pop("residual")
+    weight, residual = operands.pop("weight"), operands.pop("residual", None)
     attention = prepare_attention(build("attention", *operands.values(), **node.attrs), target)
+    if residual is None:
+        batch = tuple(range(weight.type.rank - 2))
+        axes = (weight.type.rank - 1,), (weight.type.rank - 2,)
+        products = dot(cast(attention, weight.dtype), weight, axes, (batch, batch))
+        return cast(reshape(prepare_product(products, target), node.shape), node.dtype)
     summed, columns = attention.type.size, weight.shape[-1]
     vector, matrix = reshape(cast(attention, weight.dtype), (summed,)), reshape(weight, (summed, columns))
     product = prepare_product(dot(vector, matrix, ((0,), (0,))), target)

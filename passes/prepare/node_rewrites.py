@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.monoids import REDUCTIONS
+from lavax.ir.ops.attention import PROJECTED
 from lavax.passes.build.builder import located, set_location, zeros
 from lavax.passes.prepare.attention_projections import prepare_projected
 from lavax.passes.prepare.convolutions import prepare_convolution, read_channels_first
@@ -59,7 +60,7 @@ ON_ANY_DEVICE: dict[str, Callable[[Node], Node]] = {
 # Operations whose best form depends on the device.
 BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     "attention": prepare_attention,
-    "attention_projected": prepare_projected,
+    **dict.fromkeys(PROJECTED, prepare_projected),
     "dot": prepare_product,
     "conv": prepare_convolution,
     **dict.fromkeys(REDUCTIONS, prepare_reduction),

@@ -25,6 +25,7 @@ from lavax.passes.prepare.decompose.attention_scores import with_stored_scores
 from lavax.passes.prepare.decompose.depthwise import with_depthwise_convolutions
 from lavax.passes.prepare.decompose.sorting import sharing_orders
 from lavax.passes.prepare.gates import with_gates_as_products
+from lavax.passes.prepare.head_products import with_heads_added_by_readers
 from lavax.passes.prepare.layouts import with_layouts_of_convolutions
 from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.moments import with_moments_in_parts
@@ -78,6 +79,7 @@ PASSES = (
     Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),
     Pass("gates", with_gates_as_products, "slices of a product of few rows in a loop are products, side by side"),
     Pass("projections", with_projected_attention, "attention of a query is multiplied by the weight of its output"),
+    Pass("heads", with_heads_added_by_readers, "products of attention's heads are added up by the norm of their sum"),
     Pass("norms", with_norms_in_products, "norms of a vector are computed by the products of the vector"),
     Pass("parts", _anywhere(with_parts_added_in_rows), "kernels of rows add the few parts of a product themselves"),
     Pass("functions", with_narrow_functions, "functions whose results are rounded to 16 bits have short forms"),

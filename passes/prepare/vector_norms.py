@@ -37,18 +37,17 @@ class VectorNorms:
 VECTOR_NORMS = VectorNorms()
 # Values computed from these are in memory: the kernel that computes the operation writes them.
 _HEAVY = frozenset(("reduction", "contraction", "routine", "lowered", "region"))
+_OF_HEADS = "attention_head_products"
 
 
 def with_norms_in_products(graph: Graph, target: Target) -> Graph:
     """The graph with each sum over a vector that only products of the vector need computed in their rows."""
-    users, outputs = graph.users, frozenset(graph.outputs)
-    norms = [_norm_of(node, users, outputs) for node in graph.nodes if _is_vector_sum(node)]
-    found_norms = [norm for norm in norms if norm is not None]
-    if not found_norms:
+    norms = norms_of(graph)
+    if not norms:
         return graph
-    products = frozenset().union(*(norm.products for norm in found_norms))
+    products = frozenset().union(*(norm.products for norm in norms))
     found: dict[Node, Node] = {node: node for node in graph.inputs}
-    rows = _Rows(_repeated(found_norms), found)
+    rows = _Rows(_repeated(norms, _made_of_heads(graph)), found)
     with located():
         for node in graph.nodes:
             set_location(node.location)
@@ -58,12 +57,19 @@ def with_norms_in_products(graph: Graph, target: Target) -> Graph:
 
 
 @dataclass(frozen=True)
-class _Norm:
+class Norm:
     """A sum over a vector, the values that are made of it, and the products that read those and nothing else does."""
 
     total: Node
     behind: frozenset[Node]
     products: frozenset[Node]
+
+
+def norms_of(graph: Graph) -> list[Norm]:
+    """The sums over vectors that only products of the vectors need, with what is made of them."""
+    users, outputs = graph.users, frozenset(graph.outputs)
+    found = (_norm_of(node, users, outputs) for node in graph.nodes if _is_vector_sum(node))
+    return [norm for norm in found if norm is not None]
 
 
 def _is_vector_sum(node: Node) -> bool:
@@ -75,11 +81,11 @@ def _family(node: Node) -> str:
     return OPERATIONS[node.op].family if node.op in OPERATIONS else "source"
 
 
-def _is_elementwise(node: Node) -> bool:
+def is_elementwise(node: Node) -> bool:
     return _family(node) == "elementwise" or node.op == "reshape"
 
 
-def _norm_of(total: Node, users: Mapping[Node, Sequence[Node]], outputs: Collection[Node]) -> _Norm | None:
+def _norm_of(total: Node, users: Mapping[Node, Sequence[Node]], outputs: Collection[Node]) -> Norm | None:
     """The sum with what is made of it; None if something else than products needs it, or they are too large."""
     length = total.operands[0].type.size
     products: set[Node] = set()
@@ -95,7 +101,7 @@ def _norm_of(total: Node, users: Mapping[Node, Sequence[Node]], outputs: Collect
                     return None
                 products |= sums
             elif user not in behind:
-                is_kept = _is_elementwise(user) or user.op == "broadcast" or _is_vector_sum(user)
+                is_kept = is_elementwise(user) or user.op == "broadcast" or _is_vector_sum(user)
                 if not is_kept or user.type.size not in (1, length):
                     return None
                 behind.add(user)
@@ -104,7 +110,7 @@ def _norm_of(total: Node, users: Mapping[Node, Sequence[Node]], outputs: Collect
     rows = sum(product.type.size for product in products)
     most = VECTOR_NORMS.repeated_in_few if rows <= VECTOR_NORMS.few_rows else VECTOR_NORMS.repeated
     is_small = rows * length * (1 + VECTOR_NORMS.rounding * roundings) <= most
-    return _Norm(total, frozenset(behind), frozenset(products)) if is_small else None
+    return Norm(total, frozenset(behind), frozenset(products)) if is_small else None
 
 
 def sums_of(repeated: Node, users: Mapping[Node, Sequence[Node]]) -> set[Node] | None:
@@ -121,20 +127,42 @@ def sums_of(repeated: Node, users: Mapping[Node, Sequence[Node]]) -> set[Node] |
     return found
 
 
-def _repeated(norms: Sequence[_Norm]) -> frozenset[Node]:
+def _made_of_heads(graph: Graph) -> frozenset[Node]:
+    """What is computed, element by element, from the products of attention's heads alone and other vectors: rows read
+    those in place of their sum, which no kernel writes (head_products.py)."""
+    found: set[Node] = set()
+    for node in graph.nodes if any(each.op == _OF_HEADS for each in graph.nodes) else ():
+        of_heads = [each for each in node.operands if each in found or _is_line_of_heads(each)]
+        others = (each for each in node.operands if each not in of_heads)
+        if is_elementwise(node) and of_heads and not any(map(is_written, others)):
+            found.add(node)
+    return frozenset(found)
+
+
+def _is_line_of_heads(node: Node) -> bool:
+    return node.op == "slice" and _source(node.operands[0]).op == _OF_HEADS
+
+
+def is_written(node: Node) -> bool:
+    """Whether it is what a kernel writes, in another shape or dtype."""
+    return _family(_source(node)) in _HEAVY
+
+
+def _repeated(norms: Sequence[Norm], of_heads: Collection[Node]) -> frozenset[Node]:
     """The values that rows compute for themselves: what is made of the sums, and what is added up."""
     behind = frozenset().union(*(norm.behind for norm in norms))
     read = {_source(operand) for node in behind for operand in node.operands if not _is_vector_sum(node)}
     repeated = set(behind)
     for norm in norms:
-        stack = list(norm.total.operands)
+        stack = [*norm.total.operands]
+        stack += (operand for node in norm.behind for operand in node.operands if operand in of_heads)
         while stack:
             node = stack.pop()
-            is_read = _source(node) in read or any(_family(_source(operand)) in _HEAVY for operand in node.operands)
-            if node in repeated or not _is_elementwise(node) or (is_read and node is not norm.total.operands[0]):
+            is_read = node not in of_heads and (_source(node) in read or any(map(is_written, node.operands)))
+            if node in repeated or not is_elementwise(node) or (is_read and node is not norm.total.operands[0]):
                 continue
             repeated.add(node)
-            stack += node.operands
+            stack += (each for each in node.operands if node not in of_heads or each in of_heads)
     return frozenset(repeated)
 
 

@@ -13,6 +13,7 @@ from math import prod
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.operation import OPERATIONS, names_of_family
+from lavax.ir.ops.attention import PROJECTED
 from lavax.passes.build.attention import named_operands, visible_pairs
 from lavax.passes.build.fourier_points import points_of_step
 from lavax.passes.fuse.costs import cost_of
@@ -210,7 +211,7 @@ _PRODUCTS = {
     "attention_key_gradient": (2, 1),
     "attention_value_gradient": (1, 1),
     "attention_query_parts": (1, 0),
-    "attention_projected": (1, 1),
+    **dict.fromkeys(PROJECTED, (1, 1)),
 }
 _OF_SCORE = 15  # other operations per score: exp, and a few additions and multiplications
 

@@ -30,6 +30,10 @@ def _no(node: Node) -> bool:
     return False
 
 
+def _leaves_none(node: Node, rows: int) -> bool:
+    return False
+
+
 def _nowhere(node: Node) -> int:
     return 0
 
@@ -120,9 +124,12 @@ class Attention:
     rounds_results: Callable[[Node], bool] = _no
     # Whether attention of few queries is best computed by kernels over rows: of scores, and of elements of the result.
     by_rows: Callable[[Node], bool] = _no
-    # Whether it is best computed by one kernel, which reads its operands once; of `attention_projected`, whether that
+    # Whether it is best computed by one kernel, which reads its operands once; of what is projected, whether that
     # kernel is best to multiply its result by the weight, too.
     in_one_kernel: Callable[[Node], bool] = _no
+    # Whether `attention_projected` is best to leave its heads' products to a norm of the sum, which is computed in so
+    # many rows of products.
+    leaves_heads: Callable[[Node, int], bool] = _leaves_none
 
 
 @dataclass(frozen=True)

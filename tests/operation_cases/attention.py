@@ -10,7 +10,7 @@ import numpy as np
 
 from lavax.ir import OPERATIONS, TensorType, float32
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
-from lavax.ir.ops.attention import names_of
+from lavax.ir.ops.attention import PROJECTED, names_of
 from lavax.ir.types import DTYPES, DType
 from tests.operation_cases.case import POSITIVE, Case, Shape, case_of, generator, sample
 
@@ -24,12 +24,12 @@ _ATTENTION: tuple[tuple[Shape, int, int, int, int, bool, bool, Mapping[str, Any]
     ((2,), 37, 45, 8, 12, False, False, dict(highest=3, empty=True)),
 )
 
-_PROJECTED = 6  # columns of a weight
+_COLUMNS = 6  # columns of a weight
 
 
 def _attention(op: str) -> Iterator[Case]:
     plain = dict(scale=0.6, fill=float("-inf"), empty=False)
-    for dtype in (float32,) if op == "attention_projected" else (float32, DTYPES["f16"]):
+    for dtype in (float32,) if op in PROJECTED else (float32, DTYPES["f16"]):
         for number, (_, _, keys, _, _, biased, masked, different) in enumerate(_ATTENTION):
             queries = _queries(op, number)
             random = generator(f"{op}{dtype}{number}")
@@ -38,7 +38,7 @@ def _attention(op: str) -> Iterator[Case]:
             attrs = {name: attrs[name] for name in OPERATIONS[op].attributes if name in attrs}
             yield case_of(op, f"{dtype}-{number}", _of_attention(random, op, attrs, number, dtype), attrs)
     hidden = dict(lowest=0, highest=1, biased=False, masked=False, block=3) | plain
-    hidden |= dict(lowest=-9, highest=-1) if op == "attention_projected" else {}
+    hidden |= dict(lowest=-9, highest=-1) if op in PROJECTED else {}
     for empty in (False, True):
         every = hidden | dict(empty=empty)
         attrs = {name: every[name] for name in OPERATIONS[op].attributes if name in every}
@@ -48,7 +48,7 @@ def _attention(op: str) -> Iterator[Case]:
 
 
 def _queries(op: str, number: int) -> int:
-    return 1 if op == "attention_projected" else _ATTENTION[number][1]
+    return 1 if op in PROJECTED else _ATTENTION[number][1]
 
 
 def _of_attention(
@@ -63,13 +63,13 @@ def _of_attention(
         "cotangent": (queries, values),
         "delta": (queries,),
         "logsumexp": (queries,),
-        "weight": (values, _PROJECTED),
+        "weight": (values, _COLUMNS),
         "bias": (queries, keys),
         "mask": (queries, keys),
     }
     arrays = []
     for name in names_of(op, attrs):
-        shape = (_PROJECTED,) if name == "residual" else (*batch, *shapes[name])
+        shape = (_COLUMNS,) if name == "residual" else (*batch, *shapes[name])
         type = TensorType(shape, float32 if name in ("delta", "logsumexp") else dtype)
         if name == "mask":
             arrays.append(np.arange(prod(type.shape)).reshape(type.shape) % 3 != 1)
@@ -79,5 +79,5 @@ def _of_attention(
 
 
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
-    **{op: partial(_attention, op) for op in (*ATTENTION, "attention_projected")},
+    **{op: partial(_attention, op) for op in (*ATTENTION, *PROJECTED)},
 }

@@ -55,6 +55,7 @@ from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
+from lavax.ir.ops.attention import PROJECTED
 from lavax.ir.ops.indexing import SCATTERS
 from lavax.passes.kernels.kernel import Kernel
 
@@ -79,7 +80,7 @@ def _unless_small(
 
 
 ROUTINES: dict[str, RoutineEmitter] = {
-    **dict.fromkeys((*ATTENTION, "attention_projected"), RoutineEmitter(emit_attention, attention_candidates)),
+    **dict.fromkeys((*ATTENTION, *PROJECTED), RoutineEmitter(emit_attention, attention_candidates)),
     **dict.fromkeys((*FOLDS, "chunk_totals", "cumulative_chunks"), RoutineEmitter(emit_cumulative)),
     **dict.fromkeys(SCATTERS, RoutineEmitter(emit_scatter)),
     "bidiagonal": RoutineEmitter(emit_bidiagonal),

@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from lavax.backends.vulkan.glsl.shader import REST_WORD, SPARE_WORDS
+from lavax.ir.ops.attention import PROJECTED
 from lavax.passes.kernels import commands as kernel_commands
 from lavax.passes.kernels.commands import Guard
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.schedule.merge import merge_key
 
 # Routines whose launches may have memory of their own.
-_HAVE_MEMORY = frozenset(("attention", "attention_logsumexp", "attention_projected"))
+_HAVE_MEMORY = frozenset(("attention", "attention_logsumexp", *PROJECTED))
 
 
 def is_merged(step: KernelStep) -> bool:

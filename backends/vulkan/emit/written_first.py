@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.ir.ops.attention import GRADIENTS
+from lavax.ir.ops.attention import GRADIENTS, PROJECTED
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 
 # By operation, how early a routine's shader is written, and the same of products; other shaders come in their order.
-_ROUTINES = dict.fromkeys((*ATTENTION, "attention_projected"), 1) | dict.fromkeys(GRADIENTS, 0)
+_ROUTINES = dict.fromkeys((*ATTENTION, *PROJECTED), 1) | dict.fromkeys(GRADIENTS, 0)
 _PRODUCTS, _IN_ORDER = 2, 3
 
 

@@ -4,7 +4,7 @@
 
 `attention_projected` is residual + Σ attention(query, key, value)[b]·weight[b], summed over all elements b of the
 batch, which are heads of one query: residual [N], weight [B, E, N]. If `rounded`, a kernel rounds the attention, and
-the sum before it adds the residual.
+the sum before it adds the residual. `attention_head_products` are the terms of the sum, [B, N], of at least 32 bits.
 """
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from lavax.ir.ops.attention import (
     DEFAULTS,
     OF_WEIGHTS,
     ROUNDED,
+    Extents,
     attention,
     checked_types,
     evaluation_of,
     rounded_dtype,
     score_gradient,
+    statistic_dtype,
 )
 from lavax.ir.types import TensorType
 
-_PARTS, _PROJECTED = "attention_query_parts", "attention_projected"
+_PARTS, _PROJECTED, _PRODUCTS = "attention_query_parts", "attention_projected", "attention_head_products"
 
 
 def _infer_parts(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
@@ -48,17 +50,32 @@ def _query_parts(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndar
     return np.stack(parts, axis=-3)
 
 
-def _infer_projected(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
-    types, sizes = checked_types(_PROJECTED, operands, attrs)
+def _types_of_one_query(
+    op: str, operands: Sequence[TensorType], attrs: Attributes
+) -> tuple[dict[str, TensorType], Extents]:
+    types, sizes = checked_types(op, operands, attrs)
     if sizes.queries != 1:
-        raise ShapeError(f"{_PROJECTED} is of one query, got {sizes.queries}")
-    residual = types["residual"]
+        raise ShapeError(f"{op} is of one query, got {sizes.queries}")
+    return types, sizes
+
+
+def _infer_projected(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    residual = _types_of_one_query(_PROJECTED, operands, attrs)[0]["residual"]
     return residual.with_dtype(rounded_dtype(_PROJECTED, attrs)) if attrs[ROUNDED] else residual
 
 
+def _infer_products(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    types, sizes = _types_of_one_query(_PRODUCTS, operands, attrs)
+    return TensorType((*sizes.batch, sizes.projected), statistic_dtype(types["query"].dtype))
+
+
+def _products(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
+    return np.asarray(np.matmul(attention(arrays, attrs), arrays["weight"])[..., 0, :])
+
+
 def _projected(arrays: Mapping[str, np.ndarray], attrs: Attributes) -> np.ndarray:
-    product = np.matmul(attention(arrays, attrs), arrays["weight"])
-    return np.asarray(arrays["residual"] + product.reshape(-1, product.shape[-1]).sum(axis=0))
+    products = _products(arrays, attrs)
+    return np.asarray(arrays["residual"] + products.reshape(-1, products.shape[-1]).sum(axis=0))
 
 
 def _define(
@@ -72,3 +89,4 @@ def _define(
 
 _define(_PARTS, _infer_parts, _query_parts, (*ATTRIBUTES, "block"))
 _define(_PROJECTED, _infer_projected, _projected, OF_WEIGHTS)
+_define(_PRODUCTS, _infer_products, _products, OF_WEIGHTS)

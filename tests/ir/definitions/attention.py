@@ -79,6 +79,14 @@ def _projected(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: Ten
     return math.fsum(found)
 
 
+def _head_products(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """The products of a head's result and a column of its weight."""
+    *batch, n = place
+    head = Attention("attention", [*arrays[:3], *arrays[4:]], attrs, tuple(batch))
+    weight = arrays[3][tuple(batch)]
+    return math.fsum(head.out(0, e) * float(weight[e, n]) for e in range(weight.shape[0]))
+
+
 ATTENTION: dict[str, Definition] = {
     "attention": attention("attention", Attention.out),
     "attention_logsumexp": attention("attention_logsumexp", Attention.logsumexp, 1),
@@ -99,6 +107,7 @@ ATTENTION: dict[str, Definition] = {
         3,
     ),
     "attention_projected": _projected,
+    "attention_head_products": _head_products,
     "attention_value_gradient": attention(
         "attention_value_gradient",
         lambda a, j, e: math.fsum(a.weight(i, j) * a.of["cotangent"][i, e] for i in range(a.queries)),

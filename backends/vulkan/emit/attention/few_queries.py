@@ -5,14 +5,15 @@ scores of its keys, adds up its elements of their values, and all that is loaded
 Subgroups exchange twice through shared memory: the greatest score, then the sums. Operands are read once, so they may
 be computed where they are read: a cache's new row, say, comes from where it was made.
 
-`attention_projected` goes on: the workgroup that joins a head's parts multiplies its result by the head's rows of a
-weight, and the one that ends last of all heads adds up what these give. Which workgroup it will be is not known before,
-so each reads its head's rows of the weight as early as its keys.
+`attention_head_products` goes on: the workgroup that joins a head's parts multiplies its result by the head's rows of a
+weight. Which workgroup it will be is not known before, so each reads its head's rows of the weight as early as its
+keys. In `attention_projected` the one that ends last of all heads adds up what these give.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from math import inf
 
 from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesShape
@@ -25,7 +26,7 @@ from lavax.backends.vulkan.glsl.reductions import doubling
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
-from lavax.ir.ops.attention import ROUNDED
+from lavax.ir.ops.attention import PROJECTED, ROUNDED, rounded_dtype
 from lavax.ir.types import float32
 from lavax.passes.build.attention import named_operands
 from lavax.passes.kernels.index import Index, clamp, linear, quotient, remainder, unflatten, variable
@@ -55,11 +56,11 @@ class FewQueriesEmitter:
         self.body.loads_runs = shape.run > 1
         self.declarations: list[str] = []
         self.rows = self.problem.count * self.problem.rows
-        self.projected = self.nodes.get("attention_projected")
+        self.projected = next((node for op, node in self.nodes.items() if op in PROJECTED), None)
         self.line_vectors = self.operands["value"].shape[-1] // VECTOR if "value" in self.operands else 0
         self.last: LastWorkgroup | None = None
         if shape.parts > 1 or self.projected is not None:
-            shared = 0 if self.projected is None else self.projected.type.size // VECTOR
+            shared = self.operands["residual"].type.size // VECTOR if "residual" in self.operands else 0
             self.last = LastWorkgroup(self.body, self.rows, shape.parts, 1 + self.line_vectors, shared)
             self.declarations += self.last.declarations
             self.declarations += () if self.projected is None else self.last.shared_declarations
@@ -303,9 +304,11 @@ class FewQueriesEmitter:
             self.weights.append([widened(value, VECTOR, float32) for value in values])
 
     def _project(self, node: Node) -> None:
-        """Multiplies the joined result of the row by the weight; the last row adds up the products of all."""
+        """Multiplies the joined result of the row by the weight; the last row adds up the products of all, if they are
+        to be one sum."""
         assert self.last is not None, "rows meet in memory"
-        run, lanes, columns = self.shape.run, self.shape.lanes, node.type.size
+        run, lanes, columns = self.shape.run, self.shape.lanes, node.shape[-1]
+        is_summed = "residual" in self.operands
         self.line(f"found *= total == 0.0 ? {self._nothing()} : 1.0 / total;")
         self.line(f"found = {self._rounded('found', node)};")
         for number in range(run):
@@ -321,14 +324,24 @@ class FewQueriesEmitter:
         with self.body.block(f"if (member % {lanes} == 0)"):
             for step in steps:
                 column = self._column(step)
-                within = f"if ({self.body.index(column)} < {columns}) " if column.high >= columns else ""
-                vector = self.last.of_row("row", f"({self.body.index(column)}) / {VECTOR}")
-                self.line(f"{within}{vector}[({self.body.index(column)}) % {VECTOR}] = product{step};")
+                within = f"if ({self.body.index(column)} < {columns})" if column.high >= columns else ""
+                with self.body.block(within) if within else nullcontext():
+                    self._leave(node, self.last, column, f"product{step}", is_summed)
+        if not is_summed:
+            return
         self.last.end_workgroup_unless_last(of_rows=True)
         vectors = columns // VECTOR
         for first in range(0, vectors, self.shape.local):
             wanted = linear([(self.member, 1)], first)
             self._add_rows(node, self.last, clamp(wanted, 0, vectors - 1), wanted)
+
+    def _leave(self, node: Node, last: LastWorkgroup, column: Index, product: str, is_summed: bool) -> None:
+        """Writes the row's product with a column: into memory of the kernel's own where it is a term of a sum."""
+        if is_summed:
+            at = self.body.index(column)
+            self.line(f"{last.of_row('row', f'({at}) / {VECTOR}')}[({at}) % {VECTOR}] = {product};")
+        else:
+            self.body.store(node, (*self.batch, column), GlslValue(product, 1), self.outputs[node])
 
     def _add_rows(self, node: Node, last: LastWorkgroup, number: Index, wanted: Index) -> None:
         """A vector of the sum of all rows' products and the residual."""
@@ -341,7 +354,10 @@ class FewQueriesEmitter:
             self.body.store(node, (along,), GlslValue("sum", VECTOR), self.outputs[node])
 
     def _rounded(self, text: str, node: Node) -> str:
-        return conversion(text, float32, node.dtype, VECTOR, self.body.uses) if node.attrs[ROUNDED] else text
+        """`text` as the attention and the sum are rounded."""
+        if not node.attrs[ROUNDED]:
+            return text
+        return conversion(text, float32, rounded_dtype(node.op, node.attrs), VECTOR, self.body.uses)
 
     def _nothing(self) -> str:
         """What attention without visible keys gives."""

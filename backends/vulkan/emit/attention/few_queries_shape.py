@@ -15,11 +15,11 @@ from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.operation import OPERATIONS
+from lavax.ir.ops.attention import PROJECTED
 from lavax.ir.types import float32
 from lavax.passes.build.attention import named_operands
 
-_PROJECTED = "attention_projected"
-_FORWARD = frozenset(("attention", "attention_logsumexp", _PROJECTED))
+_FORWARD = frozenset(("attention", "attention_logsumexp", *PROJECTED))
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class FewQueries:
     projected: int = 20  # columns of a weight that a lane has 16 bytes of while its keys are joined, at most
     projected_bytes: int = 144 << 10  # of a head's part of a weight, at most: all workgroups of the head read it
     projected_rows: int = 128  # at most: the workgroup that ends last adds up what each of them gives
+    added: int = 1 << 25  # products of heads, times rows of the next products, which read them in workgroups, at most
     skipped_bytes: int = 1 << 24  # of keys and values, from which a workgroup asks first whether it has a visible key
 
 
@@ -76,7 +77,16 @@ def has_few_queries(queries: int, keys: int) -> bool:
 def suits_one_kernel(node: Node, profile: DeviceProfile) -> bool:
     """Whether such a kernel suits attention of few queries, and is best to multiply what is to be projected."""
     shape = few_queries_shape(profile, {node.op: node})
-    return shape is not None and (node.op != _PROJECTED or _is_best_projected(shape, node))
+    return shape is not None and (node.op not in PROJECTED or _is_best_projected(shape, node))
+
+
+def leaves_heads(node: Node, rows: int, profile: DeviceProfile) -> bool:
+    """Whether heads that are projected are best added up by the products that compute the sum's norm in their rows:
+    by each of their workgroups, which then read little in all."""
+    weight = named_operands(node)["weight"]
+    *_, head, columns = weight.shape
+    is_common = columns >= VECTOR * profile.subgroup_size
+    return is_common and weight.type.size // head * rows <= FEW_QUERIES.added
 
 
 def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQueriesShape | None:
@@ -94,7 +104,7 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
     rows, most_parts = problem.count * problem.rows, profile.subgroup_size  # each has a lane where they are joined
     wanted = min(problem.keys // FEW_QUERIES.part, FEW_QUERIES.workgroups // rows, most_parts)
     parts = max(wanted, -(-problem.keys // longest), 1)
-    if parts > most_parts and node.op != _PROJECTED:
+    if parts > most_parts and node.op not in PROJECTED:
         return None
     parts = min(parts, most_parts)
     keys = -(-problem.keys // parts)
@@ -102,7 +112,7 @@ def few_queries_shape(profile: DeviceProfile, nodes: Mapping[str, Node]) -> FewQ
     while local < most and local // lanes * FEW_QUERIES.few_steps < keys:
         local *= 2
     shape = FewQueriesShape(local, lanes, run, keys, parts, _skips_hidden(node))
-    return _projecting(shape, node, most) if node.op == _PROJECTED else shape
+    return _projecting(shape, node, most) if node.op in PROJECTED else shape
 
 
 def _projecting(shape: FewQueriesShape, node: Node, most: int) -> FewQueriesShape | None:

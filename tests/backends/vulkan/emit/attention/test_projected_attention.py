@@ -56,21 +56,28 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def _case(name: str) -> tuple[Graph, list[np.ndarray]]:
     keys, head, columns, _, changed = CASES[name]
     attrs = {**PLAIN, **changed}
+    inputs, arrays = named_inputs(keys, head, attrs)
+    weight, residual = _named("weight", columns, HEADS * head), _named("residual", columns)
+    arrays = [*(rng.normal(size=node.shape).astype("f") for node in (weight, residual)), *arrays]
+    vector = reshape(build("attention", *inputs, **attrs), (HEADS * head,))
+    found = add(residual, dot(vector, weight, ((0,), (1,)), ((), ())))
+    return graph_of([weight, residual, *inputs], [found]), arrays
 
-    def named(operand: str, *shape: int, dtype: Any = float32) -> Node:
-        return input_node(operand, TensorType(shape, dtype))
 
-    inputs = [named(name, *BATCH, rows, head) for name, rows in (("query", 1), ("key", keys), ("value", keys))]
-    more = [named("weight", columns, HEADS * head), named("residual", columns)]
-    inputs += [named("bias", *BATCH, 1, keys)] if attrs["biased"] else []
-    inputs += [named("mask", *BATCH, 1, keys, dtype=DTYPES["bool"])] if attrs["masked"] else []
-    arrays = [rng.normal(size=node.shape).astype("f") for node in (*more, *inputs)]
+def _named(operand: str, *shape: int, dtype: Any = float32) -> Node:
+    return input_node(operand, TensorType(shape, dtype))
+
+
+def named_inputs(keys: int, head: int, attrs: dict[str, Any]) -> tuple[list[Node], list[np.ndarray]]:
+    """The operands of attention of one query a head with these attributes, and values for them."""
+    inputs = [_named(name, *BATCH, rows, head) for name, rows in (("query", 1), ("key", keys), ("value", keys))]
+    inputs += [_named("bias", *BATCH, 1, keys)] if attrs["biased"] else []
+    inputs += [_named("mask", *BATCH, 1, keys, dtype=DTYPES["bool"])] if attrs["masked"] else []
+    arrays: list[np.ndarray] = [rng.normal(size=node.shape).astype("f") for node in inputs]
     if attrs["masked"]:
         arrays[-1] = rng.uniform(size=inputs[-1].shape) < 0.4
         arrays[-1][0, 0] = False  # a head that sees nothing
-    weight, residual = more
-    vector = reshape(build("attention", *inputs, **attrs), (HEADS * head,))
-    return graph_of([*more, *inputs], [add(residual, dot(vector, weight, ((0,), (1,)), ((), ())))]), arrays
+    return inputs, arrays
 
 
 def _agrees(graph: Graph, arrays: list[np.ndarray]) -> None:
@@ -216,12 +223,12 @@ def test_what_is_projected_has_a_schedule_whatever_its_operands_are_stored_in(dt
     profile = replace(GENERIC_GPU, subgroup_size=32, min_subgroup_size=32, max_subgroup_size=32)
     for sizes in ((9, 1 << 15, 64, 576), (9, 1 << 16, 64, 576), (9, 1024, 64, 4096), (300, 1024, 64, 64)):
         for of_weight in ("bf16", "f32"):
-            found = shape_of(profile, {"attention_projected": _of_sizes(*sizes, dtype, of_weight)})
+            found = shape_of(profile, {"attention_projected": of_sizes(*sizes, dtype, of_weight)})
             assert found is not None and found.parts <= 32
             assert found.parts * found.keys >= sizes[1] and found.projected * found.together >= sizes[3]
 
 
-def _of_sizes(heads: int, keys: int, head: int, columns: int, dtype: str, of_weight: str = "") -> Node:
+def of_sizes(heads: int, keys: int, head: int, columns: int, dtype: str, of_weight: str = "") -> Node:
     """As in a decoded token, whose keys and weights are stored in this dtype."""
     def stored(name: str, *shape: int, kind: str = dtype) -> Node:
         node = input_node(name, TensorType(shape, DTYPES[kind]))
@@ -251,7 +258,7 @@ def _of_sizes(heads: int, keys: int, head: int, columns: int, dtype: str, of_wei
 )
 def test_a_weight_is_multiplied_by_workgroups_that_hold_their_part_of_it(sizes: Any, local: int | None) -> None:
     profile = replace(GENERIC_GPU, subgroup_size=32, min_subgroup_size=32, max_subgroup_size=32)
-    node = _of_sizes(*sizes)
+    node = of_sizes(*sizes)
     found = shape_of(profile, {node.op: node}) if suits_one_kernel(node, profile) else None
     assert (None if found is None else found.local) == local
     limits = few_queries_shape.FEW_QUERIES
