@@ -47,6 +47,11 @@ BEHIND = """uint64_t behind(uint64_t address, int position, uint bytes) {
     return address + uint64_t(position) * bytes;
 }
 """
+# One of two addresses.
+EITHER = """uint64_t either(uint64_t otherwise, uint64_t chosen, bool condition) {
+    return mix(otherwise, chosen, condition);
+}
+"""
 # The word that an address lies in, and the byte's number in that word.
 WORDS = """uint64_t word_of(uint64_t address) { return address & ~3ul; }
 uint byte_of(uint64_t address) { return uint(address & 3ul); }
@@ -178,6 +183,7 @@ _EIGHT_WORDS = """u64vec4 eight_words(uvec4 low, uvec4 high) {
 ACCESSES: dict[str, Access] = {
     "low_bits": Access(_LOW_BITS),
     "behind": Access(BEHIND),
+    "either": Access(EITHER),
     "packed": Access(WORDS + _PACKED, ("U32",)),
     "read_four": Access(_READ_FOUR, ("U64",), ("low_bits",)),
     "write_four": Access(_WRITE_FOUR, ("U64",), ("low_bits",)),

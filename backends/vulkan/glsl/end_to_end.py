@@ -108,7 +108,9 @@ def _four(body: Body, node: Node, found: _Parts) -> GlslValue:
         else:
             text = _half_of_pair(body, node, first) or memory.four(dtype, *_place(body, first, VECTOR))
         return GlslValue(memory.as_read(text, VECTOR, dtype), VECTOR)
-    places = [_place(body, found.at_lane(lane), first=first) for lane in range(VECTOR)]
+    lanes = [found.at_lane(lane) for lane in range(VECTOR)]
+    starts = list(map(min, *(each.offsets for each in lanes)))
+    places = [_place(body, each, starts=starts) for each in lanes]
     if dtype.storage.itemsize < 4:
         texts = [memory.loaded(dtype, *place) for place in places]
         return GlslValue(f"{type_name(dtype, VECTOR)}({', '.join(texts)})", VECTOR)
@@ -209,14 +211,12 @@ def _leaves(node: Node, at: Coordinates, end: int, depth: int) -> list[_Part] | 
 # -- texts ----------------------------------------------------------------------------------------------------------
 
 
-def _place(body: Body, found: _Parts, count: int = 1, first: _Parts | None = None) -> tuple[str, str]:
+def _place(body: Body, found: _Parts, count: int = 1, starts: Sequence[int] = ()) -> tuple[str, str]:
     """The address of the array that has an element, and the position from there, in vectors of `count`. The address
-    includes what no variable changes in the position, or in that of the `first` of several elements."""
-    starts, offsets = (first or found).offsets, found.offsets
-    size = found.parts[0].array.dtype.storage.itemsize
-    addresses = [
-        _moved(body.addresses[part.array], start * size) for part, start in zip(found.parts, starts, strict=True)
-    ]
+    includes what no variable changes in the position. Of several elements `starts` are the least of that, by array:
+    compilers refuse a negative number as a position."""
+    starts, offsets = starts or found.offsets, found.offsets
+    addresses = [_moved(body, part.array, start) for part, start in zip(found.parts, starts, strict=True)]
     address = _chosen(body, found, "uint64_t", addresses)
     terms = []
     for atom in {atom.key: atom for position in found.positions for atom, _ in position.terms}.values():
@@ -230,10 +230,10 @@ def _place(body: Body, found: _Parts, count: int = 1, first: _Parts | None = Non
     return address, f"({' + '.join(terms)})"
 
 
-def _moved(address: str, offset: int) -> str:
-    if offset == 0:
-        return address
-    return f"({address} {'-' if offset < 0 else '+'} uint64_t({abs(offset)}ul))"
+def _moved(body: Body, array: Node, offset: int) -> str:
+    """The address of the array's element at a position, which may lie outside."""
+    address, size = body.addresses[array], array.dtype.storage.itemsize
+    return f"{body.uses.access('behind')}({address}, {offset}, {size}u)" if offset else address
 
 
 def _factor(position: Index, atom: Atom) -> int:
@@ -242,6 +242,7 @@ def _factor(position: Index, atom: Atom) -> int:
 
 def _chosen(body: Body, found: _Parts, kind: str, texts: Sequence[str]) -> str:
     """One of the texts, by the part that has the element, with a name if they differ."""
+    choice = body.uses.access("either") if kind == "uint64_t" else "mix"
     pairs = zip((part.end for part in found.parts), texts, strict=True)
     runs = [(text, max(end for end, _ in run)) for text, run in groupby(pairs, key=itemgetter(1))]
     chosen: str = runs[-1][0]
@@ -249,7 +250,7 @@ def _chosen(body: Body, found: _Parts, kind: str, texts: Sequence[str]) -> str:
         return chosen
     along = body.index(substitute(found.along, {LANE_NAME: constant(0)}))
     for text, end in reversed(runs[:-1]):
-        chosen = f"mix({chosen}, {text}, {along} < {body.parameters.integer(end)})"
+        chosen = f"{choice}({chosen}, {text}, {along} < {body.parameters.integer(end)})"
     return _named(body, found.along.variables, kind, chosen)
 
 

@@ -10,6 +10,7 @@ from lavax.backends.vulkan.compile.ordered_floats import ORDERED_FLOATS
 from lavax.backends.vulkan.glsl.accesses import (
     ACCESSES,
     BEHIND,
+    EITHER,
     STORAGE_EXTENSIONS,
     WIDE,
     WORDS,
@@ -45,8 +46,13 @@ _IN_PAIRS_OF_WORDS = {
     BEHIND: """uint64_t behind(uint64_t address, int position, uint bytes) {
     uint high, low, carry;
     umulExtended(uint(position), bytes, high, low);
+    high -= position < 0 ? bytes : 0u;
     low = uaddCarry(address.x, low, carry);
     return uint64_t(low, address.y + high + carry);
+}
+""",
+    EITHER: """uint64_t either(uint64_t otherwise, uint64_t chosen, bool condition) {
+    return mix(otherwise, chosen, bvec2(condition));
 }
 """,
     WORDS: """uint64_t word_of(uint64_t address) { return uint64_t(address.x & ~3u, address.y); }

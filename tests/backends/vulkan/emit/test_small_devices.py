@@ -204,6 +204,7 @@ def test_results_with_nothing_optional(name: str) -> None:
 def test_addresses_in_pairs_of_words_carry() -> None:
     """Where arrays lie is not for tests to choose: those that begin below 4 GiB and end above are made up."""
     cases = [(0xFFFFFFF0, 7, 4, 4), (0x10, 0, 0x7FFFFFFF, 8), (0xFFFFFFFF, 1, 1, 1), (0x80000000, 3, 1 << 30, 2)]
+    cases += [(0x10, 7, (1 << 32) - 3, 8), (0x80000000, 3, (1 << 32) - 1, (1 << 32) - 4)]  # back, as two's complements
     uses = Uses()
     word, four, behind = uses.reference("u32"), uses.reference("u32", "x4"), uses.access("behind")
     lines = [
@@ -220,7 +221,8 @@ def test_addresses_in_pairs_of_words_carry() -> None:
     plan = Plan((given.nbytes,), (Result(8 * len(cases), None),), (), (), 0, (dispatch,))
     (result,) = Program(device, plan)(device.transfer.upload(given))
     found = device.transfer.download(result, 8 * len(cases)).view(np.uint64)
-    assert found.tolist() == [low + (high << 32) + position * width for low, high, position, width in cases]
+    signed = [(low + (high << 32), int(np.int32(np.uint32(position))), width) for low, high, position, width in cases]
+    assert found.tolist() == [address + position * width for address, position, width in signed]
 
 
 def test_long_strides_are_sums_of_words() -> None:

@@ -66,6 +66,12 @@ def _reversed(*parts: object) -> object:
     return lnp.tanh(_wide(lnp.concatenate([part[:, ::-1] for part in parts], -1)))
 
 
+def _turned_and_added(*parts: object) -> object:
+    """Eight elements, of which the second half is read from its end on: all places are numbers."""
+    joined = _wide(lnp.concatenate(parts))
+    return joined[:4] + joined[:3:-1]
+
+
 def _two_axes(first: object, second: object, third: object) -> object:
     """Parts that are parts along another axis."""
     return lnp.tanh(_wide(lnp.concatenate([lnp.concatenate([first, second], 0), third], 1)))
@@ -89,6 +95,7 @@ FUNCTIONS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "along rows": (_along_rows, ((40, 3, 32), (40, 3, 64))),
     "along uneven rows": (_along_rows, ((40, 3, 31), (40, 3, 66))),
     "reversed": (_reversed, ((6, 5, 8), (6, 5, 8))),
+    "turned and added": (_turned_and_added, ((4,), (4,))),
     "repeated": (_repeated, ((5, 6, 1), (5, 6, 4), (5, 1, 1))),
     "two axes": (_two_axes, ((2, 8, 8), (3, 8, 8), (5, 4, 8))),
 }
@@ -104,6 +111,13 @@ def test_numbers_are_the_interpreters(name: str, dtype: str) -> None:
     graph = _graph(*FUNCTIONS[name], dtype)
     arrays = [node.dtype.rounded(30 * rng.normal(size=node.shape)) for node in graph.inputs]
     assert_agrees(graph, arrays, device=backend_with(kind="gpu"), ulps=32)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_numbers_are_the_interpreters_where_addresses_are_pairs_of_words(name: str) -> None:
+    graph = _graph(*FUNCTIONS[name], "float32")
+    arrays = [30 * rng.normal(size=node.shape).astype(np.float32) for node in graph.inputs]
+    assert_agrees(graph, arrays, device=backend_with(kind="gpu", int64=False), ulps=32)
 
 
 def _source(graph: Graph) -> str:
