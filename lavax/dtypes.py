@@ -9,6 +9,7 @@ from lavax.base.errors import DtypeError
 from lavax.numpy import bfloat16, finfo, iinfo, issubdtype, result_type
 from lavax.tracer.tracing.convert import dtype_of
 from lavax.tracer.tracing.float0 import float0
+from lavax.tracer.values.key_array import KEY, extended, prng_key
 
 __all__ = [
     "TypePromotionError",
@@ -28,20 +29,14 @@ __all__ = [
 TypePromotionError = DtypeError
 
 
-class extended(np.generic):  # noqa: N801 – JAX's name
-    """The class of dtypes that are no numbers. No array has one, so `issubdtype(x.dtype, extended)` is False."""
-
-
-class prng_key(extended):  # noqa: N801 – JAX's name
-    """The class of the dtypes of random keys in JAX. Keys of lavax are of uint32."""
-
-
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype that arrays made from data of `dtype` get: 32 bits for 64, unless 64-bit dtypes are enabled.
 
     As in NumPy, None stands for the default float.
-    There are no extended dtypes: `allow_extended_dtype` changes nothing. Raises DtypeError for what is no dtype here.
+    With `allow_extended_dtype` that of keys is itself. Raises DtypeError for what is no dtype here.
     """
+    if allow_extended_dtype and dtype == KEY:
+        return dtype
     return dtype_of(float if dtype is None else dtype).user
 
 

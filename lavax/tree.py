@@ -1,6 +1,7 @@
 """Pytrees: nested tuples, lists, dicts, None, named tuples and registered classes, with arrays as leaves."""
+from lavax.tracer.pytrees.key_trees import flatten, leaves, map, structure
 from lavax.tracer.pytrees.keys import keystr
-from lavax.tracer.pytrees.pytree import TreeDef, flatten, leaves, map, paths, structure, unflatten
+from lavax.tracer.pytrees.pytree import TreeDef, paths, unflatten
 from lavax.tracer.pytrees.registration import register_dataclass, register_node
 from lavax.tracer.pytrees.registration import static_field as static
 from lavax.tracer.pytrees.tree_at import at

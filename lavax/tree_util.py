@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from lavax.tracer.pytrees.key_trees import flatten, leaves, map, structure
 from lavax.tracer.pytrees.keys import DictKey, FlattenedIndexKey, GetAttrKey, KeyPath, SequenceKey, keystr
 from lavax.tracer.pytrees.node_classes import (
     register_pytree_node,
@@ -13,7 +14,7 @@ from lavax.tracer.pytrees.node_classes import (
     register_static,
 )
 from lavax.tracer.pytrees.partial import Partial
-from lavax.tracer.pytrees.pytree import TreeDef, flatten, is_tree_node, kind_of, leaves, map, structure, unflatten
+from lavax.tracer.pytrees.pytree import TreeDef, is_tree_node, kind_of, unflatten
 from lavax.tracer.pytrees.registration import register_dataclass
 from lavax.tracer.pytrees.tree_tools import (
     all,

@@ -14,7 +14,7 @@ def structure_text(treedef: TreeDef, path: str = "") -> dict[str, str]:
 
     The text is the same in every process: functions and classes stand in it by name.
     """
-    if treedef.kind is None:
+    if treedef.kind is None or treedef.kind.is_one_leaf:
         return {}
     found = {path: treedef.kind.name + ("" if treedef.data is None else _text(treedef.data))}
     names = treedef.kind.child_names(treedef.data, len(treedef.children))

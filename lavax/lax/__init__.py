@@ -227,9 +227,20 @@ from lavax.lax.windows import (
     reduce_window,
     reduce_window_shape_tuple,
 )
+from lavax.numpy._core.key_movement import moves_keys as _moves_keys
 
 if TYPE_CHECKING:
     from lavax.lax import linalg
+
+# The functions that take random keys, as those of lavax.numpy do: they move elements.
+for _name in (
+    "broadcast", "broadcast_in_dim", "broadcast_to_rank", "collapse", "concatenate", "dynamic_index_in_dim",
+    "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim", "dynamic_update_slice",
+    "dynamic_update_slice_in_dim", "expand_dims", "full", "full_like", "gather", "index_in_dim", "index_take", "rev",
+    "reshape", "scatter", "select", "select_n", "slice", "slice_in_dim", "split", "squeeze", "stack", "tile",
+    "transpose", "unstack",
+):  # fmt: skip
+    globals()[_name] = _moves_keys(globals()[_name])
 
 __all__ = [
     "linalg",

@@ -11,6 +11,8 @@ import sys as _sys
 from types import ModuleType as _ModuleType
 
 from lavax.numpy._core.broadcasting import *
+from lavax.numpy._core.key_movement import makes_keys as _makes_keys
+from lavax.numpy._core.key_movement import moves_keys as _moves_keys
 from lavax.numpy.analysis.averages import *
 from lavax.numpy.analysis.calculus import *
 from lavax.numpy.analysis.convolution import *
@@ -59,6 +61,7 @@ from lavax.numpy.indexing.nonzero import *
 from lavax.numpy.indexing.selecting import *
 from lavax.numpy.indexing.taking import *
 from lavax.numpy.methods.array_methods import METHODS as _METHODS
+from lavax.numpy.methods.key_methods import KEY_METHODS as _KEY_METHODS
 from lavax.numpy.methods.operators import OPERATORS as _OPERATORS
 from lavax.numpy.methods.writing import WRITING as _WRITING
 from lavax.numpy.products.einsum import *
@@ -80,6 +83,20 @@ from lavax.numpy.types.scalar_classes import *
 from lavax.tracer import Value as _Value
 from lavax.tracer import install as _install
 from lavax.tracer.values.array import Array as _Array
+from lavax.tracer.values.key_array import KeyArray as _KeyArray
+
+# The functions that take random keys: they move elements, and compute nothing with them.
+for _name in (
+    "append", "array", "array_split", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
+    "broadcast_to", "column_stack", "compress", "concatenate", "copy", "delete", "dsplit", "dstack", "empty_like",
+    "expand_dims", "extract", "flip", "fliplr", "flipud", "full", "full_like", "hsplit", "hstack", "insert",
+    "matrix_transpose", "moveaxis", "ones_like", "ravel", "repeat", "reshape", "resize", "roll", "rollaxis", "rot90",
+    "select", "split", "squeeze", "stack", "swapaxes", "take", "take_along_axis", "tile", "transpose", "unstack",
+    "vsplit", "vstack", "where", "zeros_like",
+):  # fmt: skip
+    globals()[_name] = _moves_keys(globals()[_name])
+for _name in ("empty", "ones", "zeros"):
+    globals()[_name] = _makes_keys(globals()[_name])
 
 # Second names of functions, from the array API standard and NumPy.
 absolute = abs
@@ -124,6 +141,7 @@ ndarray = _Value  # the class of all results: isinstance(x, lnp.ndarray)
 
 _install({**_OPERATORS, **_METHODS}, _Value)
 _install(_WRITING, _Array)
+_install(_KEY_METHODS, _KeyArray)
 
 _public = [name for name, value in vars().items() if not (name.startswith("_") or isinstance(value, _ModuleType))]
 

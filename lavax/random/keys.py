@@ -21,14 +21,14 @@ from lavax.numpy.indexing.indexing import index
 from lavax.random.reuse import consume
 from lavax.tracer import bind, constant, lift
 from lavax.tracer.compiled.one_program import one_program
+from lavax.tracer.values.key_array import GENERATOR, KEY, KeyArray
 from lavax.tracer.values.value import Value
 
-GENERATOR = "threefry2x32"
 FIRST, SECOND, BOTH = 0, 1, 2  # which word of a block: `threefry`'s attribute
 
 
 def key(seed: int | ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Value:
-    """The key of `seed`, an integer or an integer array of rank 0: uint32 [2].
+    """The key of `seed`, an integer or an integer array of rank 0: an array of no axes, of the dtype key<fry>.
 
     Of a seed the low 32 bits count, and within `lavax.enable_x64` all 64 bits.
 
@@ -36,10 +36,20 @@ def key(seed: int | ArrayLike, *, impl: str | None = None, dtype: Any = None) ->
     Raises ValueError for another, and for both.
     """
     _require_generator("key", impl, dtype)
+    return KeyArray(_words_of_seed("key", seed))
+
+
+def PRNGKey(seed: int | ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Value:  # noqa: N802 – JAX's name
+    """The words of `key(seed)`, uint32 [2], which all functions take for a key."""
+    _require_generator("PRNGKey", impl, dtype)
+    return _words_of_seed("PRNGKey", seed)
+
+
+def _words_of_seed(name: str, seed: int | ArrayLike) -> Value:
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         high, low = divmod(operator.index(seed) % 2**_bits_of_seed(seed), 2**32)
         return lift(np.array([high, low], np.uint32))
-    low = word_of("key", seed, "seed")
+    low = word_of(name, seed, "seed")
     value = as_value(seed)
     if keeps_64_bits() and value.type.dtype.bits == 64:
         return stack([cast(bind("shift_right_logical", value, constant(32, value.type)), uint32), low])
@@ -51,12 +61,22 @@ def _bits_of_seed(seed: int | np.integer[Any]) -> int:
     return 64 if keeps_64_bits() and (isinstance(seed, int) or seed.dtype.itemsize == 8) else 32
 
 
-@one_program("num")
+def key_dtype(impl: str | None = None) -> Any:
+    """The dtype of keys. Raises ValueError for another generator than "threefry2x32"."""
+    _require_generator("key_dtype", impl, None)
+    return KEY
+
+
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
-    """New keys that are independent of each other and of `key`: uint32 [*num, 2].
+    """New keys that are independent of each other and of `key`: of the shape `num`, or uint32 [*num, 2] if `key` is.
 
     Raises ShapeError for a negative number of keys and, as all functions here, errors for anything but keys.
     """
+    return _like(key, _split(key, num))
+
+
+@one_program("num")
+def _split(key: ArrayLike, num: int | Sequence[int]) -> Value:
     shape = checked_shape("split", num)
     held = as_key("split", key)
     consume("split", key)
@@ -65,13 +85,13 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Value:
 
 
 def fold_in(key: ArrayLike, data: int | ArrayLike) -> Value:
-    """A new key made of `key` and `data`, an integer or an integer array of rank 0: uint32 [2].
+    """A new key made of `key` and `data`, an integer or an integer array of rank 0.
 
     A negative integer counts as its 32 bits.
     """
     if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
         data = np.uint32(operator.index(data) % 2**32)
-    return _folded(key, data)
+    return _like(key, _folded(key, data))
 
 
 @one_program()
@@ -84,26 +104,35 @@ def _folded(key: ArrayLike, data: ArrayLike) -> Value:
 def clone(key: ArrayLike) -> Value:
     """The same key, from which may be drawn once more when key reuse is checked."""
     held = as_key("clone", key)
-    return bind("reshape", held, type=held.type)
+    return _like(key, bind("reshape", held, type=held.type))
+
+
+def _like(key: ArrayLike, words: Value) -> Value:
+    """Keys of these words if `key` is an array of keys, else the words."""
+    return KeyArray(words) if isinstance(key, KeyArray) else words
 
 
 def key_data(keys: ArrayLike) -> Value:
-    """The words of keys, uint32 [..., 2]: the keys themselves. Raises as `wrap_key_data`."""
-    return wrap_key_data(keys)
+    """The words of keys, uint32 [..., 2], in an array of their own. Raises as `wrap_key_data` for what are no keys."""
+    return own(_words("key_data", keys))
 
 
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Value:
-    """Words, uint32 [..., 2], as keys. Raises DtypeError or ShapeError for others, ValueError for another generator.
+    """The keys of words, uint32 [..., 2]. Raises DtypeError or ShapeError for others, ValueError for another generator.
 
     `impl` and `dtype` are those of `key`.
     """
     _require_generator("wrap_key_data", impl, dtype)
-    value = as_value(key_bits_array)
+    return KeyArray(own(_words("wrap_key_data", key_bits_array)))
+
+
+def _words(name: str, keys: ArrayLike) -> Value:
+    value = as_value(keys.words if isinstance(keys, KeyArray) else keys)
     if value.type.dtype != uint32:
-        raise dtype_error(f"wrap_key_data: the words of keys are uint32, got {value.type}")
+        raise dtype_error(f"{name}: the words of keys are uint32, got {value.type}")
     if value.shape[-1:] != (2,):
-        raise shape_error(f"wrap_key_data: a key has two words along the last axis, got {value.type}")
-    return own(value)
+        raise shape_error(f"{name}: a key has two words along the last axis, got {value.type}")
+    return value
 
 
 def _require_generator(name: str, impl: str | None, dtype: Any) -> None:
@@ -111,30 +140,30 @@ def _require_generator(name: str, impl: str | None, dtype: Any) -> None:
         raise ValueError(f"{name}: pass impl or dtype, not both: they mean the same")
     if impl not in (None, GENERATOR):
         raise ValueError(f"{name}: impl must be {GENERATOR!r}, the one generator, got {impl!r}")
-    if dtype is None or (isinstance(dtype, str) and dtype == GENERATOR):
+    if dtype is None or dtype == KEY or (isinstance(dtype, str) and dtype == GENERATOR):
         return
     try:
-        known = canonical_dtype(dtype) == uint32  # the dtype of keys
+        known = canonical_dtype(dtype) == uint32  # the dtype of their words
     except (DtypeError, TypeError):
         known = False
     if not known:
-        raise ValueError(f"{name}: dtype is {GENERATOR!r} or the dtype of a key, uint32, got {dtype!r}")
+        raise ValueError(f"{name}: dtype is {GENERATOR!r} or the dtype of a key, {KEY} or uint32, got {dtype!r}")
 
 
 def key_impl(keys: ArrayLike) -> str:
     """The name of the generator of the keys."""
-    wrap_key_data(keys)
+    _words("key_impl", keys)
     return GENERATOR
 
 
 def as_key(name: str, key: ArrayLike) -> Value:
-    """`key` as a value, checked; `name` is the function it was passed to. Raises DtypeError for anything but keys."""
-    value = as_value(key)
+    """The words of `key`, checked; `name` is the function it was passed to. Raises DtypeError for anything but keys."""
+    value = as_value(key.words if isinstance(key, KeyArray) else key)
     if value.type.dtype != uint32:
-        raise dtype_error(f"{name}: a key is a uint32 array of shape (2,) from lavax.random.key, got {value.type}")
+        raise dtype_error(f"{name}: a key is an array from lavax.random.key, or its words, got {value.type}")
     if value.shape != (2,):
         raise shape_error(
-            f"{name}: takes one key of shape (2,), got {value.type}; for an array of keys use lavax.vmap"
+            f"{name}: takes one key, or its words of shape (2,), got {value.type}; for an array of keys use lavax.vmap"
         )
     return value
 
@@ -167,7 +196,7 @@ Words = tuple[Value, Value]  # of many keys: all first words, and all second one
 
 def key_of_each(key: ArrayLike, shape: tuple[int, ...]) -> Words:
     """One key per element: the keys that `split` returns for that many."""
-    keys = split(key, shape)
+    keys = split(as_key("split", key), shape)
     return index(keys, (..., 0)), index(keys, (..., 1))
 
 

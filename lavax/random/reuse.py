@@ -20,6 +20,7 @@ from lavax.ir.location import user_location
 from lavax.tracer import Tracer, active_trace
 from lavax.tracer.tracing.trace import Trace
 from lavax.tracer.values.array import Array
+from lavax.tracer.values.key_array import KeyArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,8 @@ def consume(function: str, key: Any) -> None:
         return
     for identity in [identity for identity, use in _uses.items() if use.is_over]:
         del _uses[identity]
+    if isinstance(key, KeyArray):
+        key = key.words
     # An array that is written has another memory: it is another key.
     target: Any = key.node if isinstance(key, Tracer) else (key.memory or key) if isinstance(key, Array) else key
     earlier = _uses.get(id(target))

@@ -186,12 +186,12 @@ class TestPrograms:
 
     def test_seeds_of_64_bits(self) -> None:
         seed = 3 * 2**32 + 5
-        np.testing.assert_array_equal(np.asarray(random.key(seed)), [0, 5])
+        np.testing.assert_array_equal(np.asarray(random.PRNGKey(seed)), [0, 5])
         with lx.enable_x64():
             for given in (seed, np.int64(seed), lnp.asarray(seed)):
-                np.testing.assert_array_equal(np.asarray(random.key(given)), [3, 5])
-            np.testing.assert_array_equal(np.asarray(random.key(-3)), [2**32 - 1, 2**32 - 3])
-            np.testing.assert_array_equal(np.asarray(random.key(np.int32(-3))), [0, 2**32 - 3])
+                np.testing.assert_array_equal(np.asarray(random.PRNGKey(given)), [3, 5])
+            np.testing.assert_array_equal(np.asarray(random.PRNGKey(-3)), [2**32 - 1, 2**32 - 3])
+            np.testing.assert_array_equal(np.asarray(random.PRNGKey(np.int32(-3))), [0, 2**32 - 3])
 
     def test_states_of_layers_stay_float32(self) -> None:
         """As their weights do."""

@@ -114,6 +114,6 @@ def test_hints() -> None:
     assert np.array_equal(x.at[places].apply(lnp.negative, **hints), x.at[places].apply(lnp.negative))
     assert np.array_equal(lnp.take(x, places, axis=0, **hints), X[places])
     assert np.array_equal(lnp.sort(x, kind="stable"), X) and lnp.argsort(x, kind="stable", order=None).shape == X.shape
-    assert np.array_equal(lx.random.key(1, impl="threefry2x32"), lx.random.key(1))
+    assert bool(lx.random.key(1, impl="threefry2x32") == lx.random.key(1))
     with pytest.raises(ValueError, match="impl must be"):
         lx.random.key(1, impl="rbg")

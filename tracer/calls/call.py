@@ -8,7 +8,7 @@ from lavax.base.errors import DtypeError, StaticArgumentError
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import user_error, without_line
 from lavax.tracer.calls.signature import Signature, leaf_names
-from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
+from lavax.tracer.pytrees.pytree import TreeDef, flatten, key_leaves, unflatten
 
 # Position of an argument (or name, if it was passed by keyword), its class, and its value: 1, 1.0 and True are equal,
 # but need different programs.
@@ -74,6 +74,10 @@ class CallStructure:
     def leaf_count(self) -> int:
         """The number of leaves of the traced arguments."""
         return self.positional.leaf_count + (0 if self.keywords is None else self.keywords.leaf_count)
+
+    def key_leaves(self) -> list[bool]:
+        """For each leaf whether it has the words of random keys."""
+        return key_leaves(self.positional) + ([] if self.keywords is None else key_leaves(self.keywords))
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of the user's function."""

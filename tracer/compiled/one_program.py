@@ -17,6 +17,7 @@ from lavax.tracer.tracing.convert import argument
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import runtime
+from lavax.tracer.values.key_array import KeyArray
 from lavax.tracer.values.programs import remember
 
 _Given = ParamSpec("_Given")
@@ -36,8 +37,9 @@ def one_program(
     The parameters named by `settings` (shapes, dtypes, axes) are part of the kind; the one named by `either` is, unless
     it is an array, and with `scalars` all Python numbers are, so that the function sees them as they are. With
     `integers` only Python's integers are, which the function may refuse: any float is an argument of the same program.
-    Inside a trace, and where operations are to be looked at one by one, the function is called as it is; so it is with
-    arguments that fit no scalar or array, so that errors are those of the function.
+    Random keys named `key` are given as their words. Inside a trace, and where operations are to be looked at one by
+    one, the function is called as it is; so it is with arguments that fit no scalar or array, so that errors are those
+    of the function.
     """
 
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
@@ -52,6 +54,8 @@ def one_program(
             leaves: list[Array] = []
             places: list[Any] = []
             for name, given in zip(names, (*args, *kwargs.values()), strict=False):
+                if name == "key" and isinstance(given, KeyArray):
+                    given = given.words
                 if isinstance(given, Array) and name not in settings:
                     leaves.append(given)
                     places.append(name)

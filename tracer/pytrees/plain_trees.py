@@ -16,7 +16,8 @@ _LEAF = "*"
 def plain(tree: Any) -> Any:
     """The same tree, with named tuples and registered classes as dicts of their fields.
 
-    Classes whose children have no names become tuples. The static parts of a class are left out.
+    Classes whose children have no names become tuples. The static parts of a class are left out. Random keys become
+    their words.
     """
     leaves, treedef = pytree.flatten(tree)
     return _plain(treedef, iter(leaves))
@@ -25,6 +26,8 @@ def plain(tree: Any) -> Any:
 def _plain(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
     kind = treedef.kind
     if kind is None:
+        return next(leaves)
+    if kind.is_one_leaf:
         return next(leaves)
     children = [_plain(child, leaves) for child in treedef.children]
     if kind in (_NONE, _TUPLE, _LIST, _DICT):

@@ -24,7 +24,8 @@ class NodeKind:
 
     `child_keys(data, count)` are the keys of the children; `tree_keys(tree)`, if given, those that paths show instead,
     which need not be hashable. `is_fixed` says that an instance always has the same children and data; `keeps_leaves`
-    that it also has a slot named `_flattened`, for its leaves and structure, so that large models are flattened once.
+    that it also has a slot named `_flattened`, for its leaves and structure, so that large models are flattened once;
+    `is_one_leaf` that users see a leaf in it (arrays of random keys: key_trees.py).
     """
 
     name: str
@@ -35,6 +36,7 @@ class NodeKind:
     tree_keys: Callable[[Any], Iterable[Any]] | None = None
     is_fixed: bool = False
     keeps_leaves: bool = False
+    is_one_leaf: bool = False
 
     def child_names(self, data: Any, count: int) -> Iterable[str]:
         """The names of the children, in dumps and messages."""
@@ -53,7 +55,7 @@ class Children(tuple["TreeDef", ...]):
 class TreeDef:
     """The structure of a container, without its leaves. Made by `flatten`; equal ones are the same object."""
 
-    __slots__ = ("children", "data", "is_fixed", "kind", "leaf_count", "only_leaves")
+    __slots__ = ("children", "data", "holds_keys", "is_fixed", "kind", "leaf_count", "only_leaves")
 
     def __init__(self, kind: NodeKind | None, data: Any, children: tuple[TreeDef, ...]) -> None:
         self.kind = kind  # None: a leaf
@@ -62,6 +64,7 @@ class TreeDef:
         self.only_leaves = all(child.kind is None for child in children)
         self.is_fixed: bool = kind is None or (kind.is_fixed and all(child.is_fixed for child in children))
         self.leaf_count: int = 1 if kind is None else sum(child.leaf_count for child in children)
+        self.holds_keys: bool = kind is not None and (kind.is_one_leaf or any(child.holds_keys for child in children))
 
     @property
     def num_leaves(self) -> int:
@@ -219,13 +222,30 @@ def register(cls: type, kind: NodeKind) -> None:
 
 
 def kind_of(tree: Any) -> NodeKind | None:
-    """How `tree` is split, or None if it is a leaf."""
-    return _kinds[type(tree)]
+    """How `tree` is split, or None if it is a leaf to users."""
+    kind = _kinds[type(tree)]
+    return None if kind is None or kind.is_one_leaf else kind
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of `typ` are containers."""
-    return _kinds[typ] is not None
+    """Whether instances of `typ` are containers to users."""
+    kind = _kinds[typ]
+    return kind is not None and not kind.is_one_leaf
+
+
+def is_one_leaf(tree: Any) -> bool:
+    """Whether `tree` is a container in which users see a leaf."""
+    kind = _kinds[type(tree)]
+    return kind is not None and kind.is_one_leaf
+
+
+def key_leaves(treedef: TreeDef) -> list[bool]:
+    """For each leaf whether it has the words of keys."""
+    if not treedef.holds_keys:
+        return [False] * treedef.leaf_count
+    if treedef.kind is not None and treedef.kind.is_one_leaf:
+        return [True]
+    return [found for child in treedef.children for found in key_leaves(child)]
 
 
 def composed(kind: NodeKind, data: Any, children: Sequence[TreeDef]) -> TreeDef:
@@ -343,6 +363,9 @@ def _collect(treedef: TreeDef, tree: Any, parts: list[Any], path: str, allow_non
         parts += [None] * treedef.leaf_count
         return
     if _kinds[type(tree)] is not kind:
+        if kind.is_one_leaf and _kinds[type(tree)] is None:  # what stands for keys stands for their words
+            parts.append(tree)
+            return
         raise user_error(
             TreeMismatchError, f"at {path or 'the top'}: expected {treedef!r}, got a {type(tree).__name__}"
         )
@@ -397,7 +420,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
 
 def paths(treedef: TreeDef, prefix: str = "") -> list[str]:
     """The path of each leaf, as in `layers.0.w`."""
-    if treedef.kind is None:
+    if treedef.kind is None or treedef.kind.is_one_leaf:
         return [prefix]
     found: list[str] = []
     names = treedef.kind.child_names(treedef.data, len(treedef.children))

@@ -6,7 +6,8 @@ from typing import Any
 
 from lavax.base.errors import TreeMismatchError
 from lavax.ir.location import user_error
-from lavax.tracer.pytrees.pytree import flatten, map, unflatten
+from lavax.tracer.pytrees.key_trees import flatten, map
+from lavax.tracer.pytrees.pytree import unflatten
 
 _NOTHING = object()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from lavax.base.errors import TreeMismatchError
 from lavax.ir.location import user_error
+from lavax.tracer.pytrees.key_trees import flatten, structure
 from lavax.tracer.pytrees.keys import KeyPath
 from lavax.tracer.pytrees.pytree import (
     LEAF,
@@ -15,10 +16,8 @@ from lavax.tracer.pytrees.pytree import (
     TreeDef,
     broadcast_prefix,
     composed,
-    flatten,
     flatten_up_to,
     kind_of,
-    structure,
     unflatten,
 )
 

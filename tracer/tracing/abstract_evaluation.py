@@ -17,20 +17,22 @@ from lavax.ir.types import TensorType, dtype_of_data
 from lavax.tracer.calls.call import call_of, named_conversion
 from lavax.tracer.calls.signature import signature_of
 from lavax.tracer.calls.wrapping import wraps
-from lavax.tracer.pytrees.pytree import flatten, unflatten
+from lavax.tracer.pytrees.pytree import flatten, register, unflatten
 from lavax.tracer.tracing.convert import abstract_of, constant
 from lavax.tracer.tracing.float0 import float0
+from lavax.tracer.tracing.key_nodes import KEYS
 from lavax.tracer.tracing.trace import resumed
 from lavax.tracer.tracing.tracing import Traced, trace_call, without_effects
+from lavax.tracer.values.key_array import KEY, KeyArray
 
 
 @dataclass(frozen=True)
 class ShapeDtype:
     """The shape and dtype of an array that need not exist: `ShapeDtype((2, 3), "float32")`.
 
-    `shape` is a sequence of integers; `dtype` is a NumPy dtype, a name, or a dtype of lavax.numpy such as
-    `lavax.numpy.bfloat16`. Raises ShapeError for a negative extent, DtypeError for extents that are not integers and
-    for dtypes that lavax does not have.
+    `shape` is a sequence of integers; `dtype` is a NumPy dtype, a name, a dtype of lavax.numpy such as
+    `lavax.numpy.bfloat16`, or that of random keys. Raises ShapeError for a negative extent, DtypeError for extents that
+    are not integers and for dtypes that lavax does not have.
     """
 
     shape: Sequence[int]
@@ -38,16 +40,19 @@ class ShapeDtype:
     sharding: InitVar[Any] = None  # taken as JAX takes it, and not kept
     weak_type: InitVar[bool] = False
 
+    def __new__(cls, shape: Sequence[int], dtype: Any, *args: Any, **kwargs: Any) -> ShapeDtype:
+        return object.__new__(KeyShape if dtype == KEY else cls)
+
     def __post_init__(self, sharding: Any, weak_type: bool) -> None:
         held = dtype_of_data(self.dtype)
-        if held is None and self.dtype != float0:
+        if held is None and self.dtype not in (float0, KEY):
             raise user_error(DtypeError, f"ShapeDtype: {self.dtype!r} is not a dtype of lavax")
         if not isinstance(self.shape, (tuple, list)) or any(not isinstance(n, (int, np.integer)) for n in self.shape):
             raise user_error(DtypeError, f"ShapeDtype: the shape must be a tuple of integers, got {self.shape!r:.80}")
         if min(self.shape, default=0) < 0:
             raise user_error(ShapeError, f"ShapeDtype: a shape has no negative extents, got {self.shape}")
         object.__setattr__(self, "shape", tuple(map(int, self.shape)))
-        object.__setattr__(self, "dtype", float0 if held is None else held.user)
+        object.__setattr__(self, "dtype", self.dtype if held is None else held.user)
 
     @property
     def ndim(self) -> int:
@@ -75,6 +80,22 @@ class ShapeDtype:
         """The same with another `shape` or `dtype`."""
         return ShapeDtype(**{"shape": self.shape, "dtype": self.dtype, **changes})
 
+    def as_keys(self) -> ShapeDtype:
+        """What keys have whose words have this."""
+        return ShapeDtype(self.shape[:-1], KEY)
+
+
+class KeyShape(ShapeDtype):
+    """A ShapeDtype of random keys."""
+
+    @property
+    def words(self) -> ShapeDtype:
+        """The shape and dtype of their words."""
+        return ShapeDtype((*self.shape, 2), np.uint32)
+
+
+register(KeyShape, KEYS)
+
 
 def shape_of(node: Node) -> ShapeDtype:
     """The shape and dtype of a node of a graph."""
@@ -97,6 +118,8 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
 
 def typeof(x: Any) -> ShapeDtype:
     """The shape and dtype of an array or a number."""
+    if isinstance(x, KeyArray):
+        return ShapeDtype(x.shape, KEY)
     kind = abstract_of(x)
     return ShapeDtype(kind.type.shape, kind.type.dtype.user)
 

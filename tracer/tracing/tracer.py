@@ -86,7 +86,8 @@ def node_in(trace: Trace, value: Value) -> Node:
             return value.node
         require_alive(value)
         return trace.capture(value.node, value)
-    assert isinstance(value, Array)
+    if not isinstance(value, Array):
+        raise TypeError(f"{value.abstract} is no node")  # random keys raise an error of theirs
     splat = value.splat
     if splat is not None:
         return make_node("constant", (), {"value": splat}, value.type)

@@ -14,7 +14,7 @@ from lavax.passes.simplify import simplify
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import signature_of
 from lavax.tracer.calls.wrapping import wraps
-from lavax.tracer.pytrees.pytree import TreeDef, broadcast_prefix, paths, unflatten
+from lavax.tracer.pytrees.pytree import TreeDef, broadcast_prefix, key_leaves, paths, unflatten
 from lavax.tracer.tracing.effects import emit_for_each
 from lavax.tracer.tracing.tracing import Input, trace_function
 from lavax.tracer.transforms.arguments import Arguments, arguments_of
@@ -76,8 +76,8 @@ def vmap(
         differs = differing_outputs(graph, all_axes, size, axis_name)
         _check_same(result_axes, differs[: len(result_axes)], structure, signature.function)
         counted = [
-            _counted(axis, node.type.rank + 1, "a result", signature.function)
-            for axis, node in zip(result_axes, graph.outputs, strict=False)
+            _counted(axis, node.type.rank + 1 - is_key, "a result", signature.function)
+            for axis, node, is_key in zip(result_axes, graph.outputs, key_leaves(structure), strict=False)
         ]
         counted += [0] * (len(graph.outputs) - len(counted))
         batched = batch(graph, all_axes, counted, size, axis_name)
@@ -98,6 +98,7 @@ def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
     of_leaves = _leaf_axes(in_axes, call, function)
     names = call.names(arguments.signature)
     numeric = set(arguments.inputs)
+    keys = call.key_leaves()
     for leaf, axis in enumerate(of_leaves):
         if axis is not None and leaf not in numeric:
             held = arguments.leaves[leaf]
@@ -107,7 +108,7 @@ def _input_axes(in_axes: Axes, arguments: Arguments) -> list[int | None]:
                 "give None for it in in_axes",
             )
     return [
-        _counted(of_leaves[leaf], value.ndim, f"{names[leaf]}: {value.type}", function)
+        _counted(of_leaves[leaf], value.ndim - keys[leaf], f"{names[leaf]}: {value.type}", function)
         for leaf, value in zip(arguments.inputs, arguments.values, strict=True)
     ]
 

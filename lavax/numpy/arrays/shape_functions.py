@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.ir.types import TensorType, uint32
 from lavax.numpy._core.axes import normal_axes
 from lavax.numpy._core.operands import ArrayLike, as_operand
 from lavax.tracer.values.value import Value
@@ -26,8 +27,9 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 
 def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of `a`, or of entries along `axis`."""
-    kind = as_operand(a).type
-    return prod(kind.shape[along] for along in normal_axes("size", axis, kind))
+    extents = as_operand(a).shape
+    kind = TensorType(extents, uint32)  # of any dtype
+    return prod(extents[along] for along in normal_axes("size", axis, kind))
 
 
 def isscalar(element: Any) -> bool:

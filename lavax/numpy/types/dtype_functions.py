@@ -10,6 +10,7 @@ from lavax.numpy._core.errors import dtype_error
 from lavax.numpy._core.operands import Operand, Splat, as_operand, splat
 from lavax.numpy._core.promotion import promote
 from lavax.tracer.tracing.convert import python_kinds
+from lavax.tracer.values.key_array import KEY
 from lavax.tracer.values.value import Value
 
 __all__ = ["can_cast", "isdtype", "promote_types", "result_type"]
@@ -65,13 +66,15 @@ def _operand(x: Any) -> Operand:
     return splat(0, canonical_dtype(x))
 
 
-def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+def result_type(*arrays_and_dtypes: Any) -> Any:
     """The dtype in which operations on arrays, scalars and dtypes compute; Python's scalars and types yield.
 
-    Raises DtypeError if nothing is given.
+    That of random keys goes with no other. Raises DtypeError if nothing is given.
     """
     if not arrays_and_dtypes:
         raise dtype_error("result_type needs at least one array or dtype")
+    if all(getattr(x, "dtype", x) is KEY for x in arrays_and_dtypes):
+        return KEY
     return promote([_operand(x) for x in arrays_and_dtypes])[0].user
 
 
@@ -79,4 +82,5 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     """The common dtype of two dtypes; Python's types yield. Raises DtypeError for what is no dtype, such as arrays."""
     for given in (a, b):
         canonical_dtype(given)
-    return result_type(a, b)
+    found: np.dtype = result_type(a, b)
+    return found

@@ -8,6 +8,7 @@ import numpy as np
 from lavax.ir.brain_floats import is_brain_float
 from lavax.ir.types import DType
 from lavax.numpy.arrays.scalar_types import ScalarType
+from lavax.tracer.values.key_array import KeyDtype
 
 __all__ = [
     "character", "complexfloating", "dtype", "flexible", "floating", "generic", "inexact", "integer", "issubdtype",
@@ -33,6 +34,8 @@ def _of_numpy(x: Any) -> Any:
     """The dtype or class that NumPy knows `x` by."""
     if isinstance(x, ScalarType):
         return x.dtype
+    if isinstance(x, KeyDtype):
+        return x.type
     return x.user if isinstance(x, DType) else x
 
 

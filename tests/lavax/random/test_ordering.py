@@ -52,7 +52,7 @@ def test_a_permutation_has_every_entry_once(count: int) -> None:
 
 def test_every_entry_comes_to_every_place() -> None:
     times = 3000
-    keys = np.asarray(random.split(random.key(6), times))
+    keys = np.asarray(random.split(random.PRNGKey(6), times))
     draw = lx.compile(lambda key: random.permutation(key, 4))
     places = np.stack([np.asarray(draw(key)) for key in keys])
     counted = np.stack([np.bincount(places[:, place], minlength=4) for place in range(4)]) / times

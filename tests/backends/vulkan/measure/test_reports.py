@@ -82,7 +82,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], tuple[int, ...]]]
     "no elements": (lambda x, y: lnp.concatenate([x, y]) * 2, (normal(0, 3), normal(2, 3)), ()),
     "scan": (lambda x: lx.scan(lambda c, r: (c + r, c * r), x[0], x), (normal(50, 30),), ()),
     "loop": (halved_until_small, (normal(500),), ()),
-    "random": (lambda k: lx.random.normal(k, (100,)), (lx.random.key(3),), ()),
+    "random": (lambda k: lx.random.normal(k, (100,)), (lx.random.PRNGKey(3),), ()),
     "a donating step": (step, (WEIGHTS, WEIGHTS, normal(40, 30), normal(40, 20)), (0, 1)),
     "a branch": (either, (np.array(True), normal(60, 30)), ()),
     "attention": (lx.grad(attended), tuple(normal(2, 70, 2, 16) for _ in range(3)), (0,)),

@@ -224,12 +224,12 @@ def test_memory_is_shared_until_a_write() -> None:
 
 
 def test_a_written_key_is_another_key() -> None:
-    key = random.key(1)
+    key = random.PRNGKey(1)
     with lx.debug.key_reuse():
         random.normal(key)
         with pytest.raises(KeyReuseError):
             random.normal(lx.compile(lambda key: key)(key))
-        key[...] = random.key(2)
+        key[...] = random.PRNGKey(2)
         random.normal(key)
 
 
