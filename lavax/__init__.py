@@ -54,6 +54,7 @@ from lavax.configuration import (
 from lavax.errors import (
     ArrayIndexError,
     AxisError,
+    CheckError,
     ConcretizationError,
     ControlFlowTypeError,
     CustomRuleError,
@@ -169,6 +170,7 @@ __all__ = [
     "Array",
     "ArrayIndexError",
     "AxisError",
+    "CheckError",
     "ConcretizationError",
     "ControlFlowTypeError",
     "CustomRuleError",

@@ -2,6 +2,7 @@
 from lavax.base.errors import (
     ArrayIndexError,
     AxisError,
+    CheckError,
     ConcretizationError,
     ControlFlowTypeError,
     CustomRuleError,
@@ -45,6 +46,7 @@ UnexpectedTracerError = TracerLeakError
 __all__ = [
     "ArrayIndexError",
     "AxisError",
+    "CheckError",
     "ConcretizationError",
     "ConcretizationTypeError",
     "ControlFlowTypeError",

@@ -101,6 +101,10 @@ class KeyReuseError(LavaxError, ValueError):
     """Random numbers were drawn twice from one key while key reuse was checked."""
 
 
+class CheckError(LavaxError, ValueError, RuntimeError):
+    """A check in a program failed: one of `experimental.checkify`."""
+
+
 class ExportError(LavaxError, ValueError):
     """A function cannot be written to a file, or a file does not hold one."""
 

@@ -1,4 +1,4 @@
-"""Names of jax.experimental: `io_callback`, `enable_x64`, `disable_x64`, and the integrator in `ode`."""
+"""Names of jax.experimental: `io_callback`, `enable_x64`, `disable_x64`, the integrator in `ode`, `checkify`."""
 from __future__ import annotations
 
 import importlib
@@ -9,14 +9,14 @@ from lavax.base.config import enable_x64
 from lavax.tracer.transforms.callbacks import io_callback
 
 if TYPE_CHECKING:
-    from lavax.experimental import ode
+    from lavax.experimental import checkify, ode
 
-__all__ = ["disable_x64", "enable_x64", "io_callback", "ode"]
+__all__ = ["checkify", "disable_x64", "enable_x64", "io_callback", "ode"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ode":  # which needs lavax.numpy
-        return importlib.import_module("lavax.experimental.ode")
+    if name in ("checkify", "ode"):  # which need the rest of lavax
+        return importlib.import_module(f"lavax.experimental.{name}")
     raise AttributeError(f"module 'lavax.experimental' has no attribute {name!r}")
 
 

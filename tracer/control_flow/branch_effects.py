@@ -8,7 +8,10 @@ import numpy as np
 
 from lavax.ir.graph import graph_of
 from lavax.passes.build.builder import zeros
-from lavax.tracer.tracing.effects import Effect, act_in_order, emit_together
+from lavax.tracer.tracing.bind import bind
+from lavax.tracer.tracing.checks import Check
+from lavax.tracer.tracing.convert import constant
+from lavax.tracer.tracing.effects import Effect, act_in_order, emit_if, emit_together
 from lavax.tracer.tracing.tracing import Traced
 from lavax.tracer.values.value import Value
 
@@ -40,4 +43,15 @@ def emit_branch(effects: Sequence[Sequence[Effect]], index: Value, values: Seque
         first = 1 + sum(counts[:number])
         act_in_order(effects[number], arrays[first : first + counts[number]])
 
-    emit_together([effect for each in effects for effect in each], act, [index, *values])
+    first = 0
+    for number, (own, count) in enumerate(zip(effects, counts, strict=True)):
+        emit_if(_is_chosen(index, number, len(effects)), own, values[first : first + count])
+        first += count
+    together = [effect for each in effects for effect in each if not isinstance(effect.act, Check)]
+    emit_together(together, act, [index, *values])
+
+
+def _is_chosen(index: Value, number: int, count: int) -> Value:
+    """Whether the branch `number` runs: an index outside means the nearest one."""
+    compared = {0: "less_equal", count - 1: "greater_equal"}.get(number, "equal")
+    return bind(compared, index, constant(number, index.type))

@@ -68,10 +68,11 @@ def _logged_loop(
         cond_fun(value)
         after = body_fun(value)
         effects[:], shown = take_effects()
-        return after, (bind("add", count, constant(1, INDEX)), entered(log, count, shown))
+        return after, (bind("add", count, constant(1, INDEX)), entered(effects, log, count, shown))
 
+    logged = (*condition.effects, *body.effects)
     types = [*output_types(condition)[1:], *output_types(body)[body.structure.leaf_count :]]
-    start = (init_val, (constant(0, INDEX), empty_log(types)))
+    start = (init_val, (constant(0, INDEX), empty_log(logged, types)))
     value, (count, log) = while_loop(running, iteration, start)
     emit_log(effects, count, log)
     if condition.effects:

@@ -1,11 +1,15 @@
-"""Effects on the host, such as prints, of traced functions: recorded in order, done when their values are known."""
+"""Effects on the host, such as prints, of traced functions: recorded in order, done when their values are known.
+
+A check (checks.py) is an effect of which only the first failure counts, so that loops need not keep all of them.
+"""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
+from lavax.tracer.tracing.checks import Check, first_failure, only_if
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.values.value import Value
 
@@ -46,7 +50,8 @@ def emit(act: Action | None, values: Sequence[Value], ordered: bool = False) -> 
 def emit_together(effects: Sequence[Effect], act: Action, values: Sequence[Value]) -> None:
     """Emits `act`, which performs all these effects."""
     needed = any(effect.act is not None for effect in effects)
-    emit(act if needed else None, values, any(effect.ordered for effect in effects))
+    if effects:
+        emit(act if needed else None, values, any(effect.ordered for effect in effects))
 
 
 def last_ordered() -> list[Value]:
@@ -79,24 +84,47 @@ def emit_again(effects: Sequence[Effect], values: Sequence[Value]) -> None:
         position += effect.count
 
 
+def parted(effects: Sequence[Effect], values: Sequence[Value]) -> Iterator[tuple[Effect, Sequence[Value]]]:
+    """Each effect, with those of the values that it takes."""
+    position = 0
+    for effect in effects:
+        yield effect, values[position : position + effect.count]
+        position += effect.count
+
+
 def emit_for_each(effects: Sequence[Effect], values: Sequence[Value], size: int, step: int = 1) -> None:
     """Emits the effects once per element along the first axis of the values, from the first element to the last.
 
-    With a `step` of -1 the order is from the last to the first.
+    With a `step` of -1 the order is from the last to the first. Of checks the first failure is one.
     """
+    others: list[Effect] = []
+    remaining: list[Value] = []
+    for effect, taken in parted(effects, values):
+        if not isinstance(effect.act, Check):
+            others.append(effect)
+            remaining += taken
+        elif size:
+            emit(effect.act, first_failure(taken, step))
+    effects, values = others, remaining
 
     def act(arrays: Sequence[np.ndarray]) -> None:
         for element in range(size)[::step]:
             act_in_order(effects, [array[element] for array in arrays])
 
-    if effects:
-        emit_together(effects, act, values)
+    emit_together(effects, act, values)
+
+
+def emit_if(chosen: Value, effects: Sequence[Effect], values: Sequence[Value]) -> None:
+    """Emits the checks among the effects, which fail only where `chosen` is true."""
+    for effect, taken in parted(effects, values):
+        if isinstance(effect.act, Check):
+            emit(effect.act, only_if(chosen, taken))
 
 
 def act_in_order(effects: Sequence[Effect], arrays: Sequence[np.ndarray]) -> None:
     """Performs the effects, with these numbers as their values."""
     position = 0
     for effect in effects:
-        if effect.act is not None:
+        if effect.act is not None and not isinstance(effect.act, Check):
             effect.act(arrays[position : position + effect.count])
         position += effect.count

@@ -13,6 +13,7 @@ from lavax.ir.location import user_error, user_location
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import Signature
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, paths
+from lavax.tracer.tracing.automatic_checks import emit_automatic_checks
 from lavax.tracer.tracing.convert import is_numeric, lift
 from lavax.tracer.tracing.effects import Effect, emit_again, take_effects
 from lavax.tracer.tracing.trace import Trace, active_trace
@@ -62,6 +63,8 @@ def trace_function(
         ]
         leaves, structure = flatten(call(tracers))
         values = [_result(leaf, position, structure, purpose) for position, leaf in enumerate(leaves)]
+        if keep_effects:
+            emit_automatic_checks(values)
         effects, shown = take_effects() if keep_effects else ((), [])
         values += shown
         if trace.effects:
