@@ -109,8 +109,9 @@ MISTAKES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "text as an array": (lx.DtypeError, lambda: lnp.asarray(["a"])),
     "text as an operand": (lx.DtypeError, lambda: lnp.add(X, "a")),
 }
-# Errors of files, texts, graphs and devices, which are not made at a line.
+# Errors of files, texts, graphs and devices, which are not made at a line; of checks, whose text is the program's.
 WITHOUT_LINES = {
+    "CheckError",
     *("ExportError", "VerificationError", "ParseError", "ONNXError"),
     *("DeviceError", "ShaderCompilerError", "LavaxError"),
 }
