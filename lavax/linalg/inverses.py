@@ -77,12 +77,12 @@ def pinv(
 
 def matrix_rank(
     M: ArrayLike,
-    tol: ArrayLike | None = None,
-    hermitian: bool = False,
-    *,
     rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
 ) -> Value:
-    """The number of singular values of matrices [..., m, n] above `tol`, or above `rtol` times the largest; int32.
+    """The number of singular values of matrices [..., m, n] above `rtol` times the largest, or above `tol`; int32.
 
     `rtol` is max(m, n) times the dtype's epsilon by default. With `hermitian` magnitudes of eigenvalues are counted.
     Raises ShapeError for fewer than two axes, ValueError if both are given.

@@ -147,12 +147,13 @@ def _stirling_rest(k: Value) -> Value:
 
 @one_program("shape", "dtype")
 def multinomial(
-    key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Extents | None = None, dtype: Any = None
-) -> Value:
+    key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Extents | None = None, dtype: Any = None,
+    unroll: int | bool = 1,
+) -> Value:  # fmt: skip
     """The number of `n` [...] trials with each outcome, of probabilities `p` [..., k], as floats [..., k].
 
-    The default shape is that of `p`; the probabilities of a row are divided by their sum. Raises ShapeError if `p` has
-    no axis or the shapes do not fit.
+    The default shape is that of `p`; the probabilities of a row are divided by their sum. `unroll` changes nothing.
+    Raises ShapeError if `p` has no axis or the shapes do not fit.
     """
     held = floating_dtype("multinomial", dtype)
     weights = as_operand(p).shape

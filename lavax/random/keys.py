@@ -61,9 +61,9 @@ def _bits_of_seed(seed: int | np.integer[Any]) -> int:
     return 64 if keeps_64_bits() and (isinstance(seed, int) or seed.dtype.itemsize == 8) else 32
 
 
-def key_dtype(impl: str | None = None) -> Any:
+def key_dtype(impl_spec: str | None = None) -> Any:
     """The dtype of keys. Raises ValueError for another generator than "threefry2x32"."""
-    _require_generator("key_dtype", impl, None)
+    _require_generator("key_dtype", impl_spec, None)
     return KEY
 
 

@@ -28,7 +28,7 @@ def _plain(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
     if kind is None:
         return next(leaves)
     if kind.is_one_leaf:
-        return next(leaves)
+        return next(leaves) if treedef.leaf_count else kind.unflatten(treedef.data, ())
     children = [_plain(child, leaves) for child in treedef.children]
     if kind in (_NONE, _TUPLE, _LIST, _DICT):
         return kind.unflatten(treedef.data, children)

@@ -25,7 +25,7 @@ class NodeKind:
     `child_keys(data, count)` are the keys of the children; `tree_keys(tree)`, if given, those that paths show instead,
     which need not be hashable. `is_fixed` says that an instance always has the same children and data; `keeps_leaves`
     that it also has a slot named `_flattened`, for its leaves and structure, so that large models are flattened once;
-    `is_one_leaf` that users see a leaf in it (arrays of random keys: key_trees.py).
+    `is_one_leaf` that users see a leaf in it: in arrays of random keys and of float0 (key_trees.py).
     """
 
     name: str
@@ -244,7 +244,7 @@ def key_leaves(treedef: TreeDef) -> list[bool]:
     if not treedef.holds_keys:
         return [False] * treedef.leaf_count
     if treedef.kind is not None and treedef.kind.is_one_leaf:
-        return [True]
+        return [True] * treedef.leaf_count
     return [found for child in treedef.children for found in key_leaves(child)]
 
 
@@ -364,7 +364,7 @@ def _collect(treedef: TreeDef, tree: Any, parts: list[Any], path: str, allow_non
         return
     if _kinds[type(tree)] is not kind:
         if kind.is_one_leaf and _kinds[type(tree)] is None:  # what stands for keys stands for their words
-            parts.append(tree)
+            parts += [tree] * treedef.leaf_count
             return
         raise user_error(
             TreeMismatchError, f"at {path or 'the top'}: expected {treedef!r}, got a {type(tree).__name__}"
@@ -421,7 +421,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
 def paths(treedef: TreeDef, prefix: str = "") -> list[str]:
     """The path of each leaf, as in `layers.0.w`."""
     if treedef.kind is None or treedef.kind.is_one_leaf:
-        return [prefix]
+        return [prefix] * treedef.leaf_count
     found: list[str] = []
     names = treedef.kind.child_names(treedef.data, len(treedef.children))
     for name, child in zip(names, treedef.children, strict=True):

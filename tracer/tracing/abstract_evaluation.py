@@ -17,9 +17,10 @@ from lavax.ir.types import TensorType, dtype_of_data
 from lavax.tracer.calls.call import call_of, named_conversion
 from lavax.tracer.calls.signature import signature_of
 from lavax.tracer.calls.wrapping import wraps
+from lavax.tracer.pytrees.key_trees import map
 from lavax.tracer.pytrees.pytree import flatten, register, unflatten
 from lavax.tracer.tracing.convert import abstract_of, constant
-from lavax.tracer.tracing.float0 import float0
+from lavax.tracer.tracing.float0 import float0, is_float0
 from lavax.tracer.tracing.key_nodes import KEYS
 from lavax.tracer.tracing.trace import resumed
 from lavax.tracer.tracing.tracing import Traced, trace_call, without_effects
@@ -131,7 +132,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     with resumed():  # shapes of traced values are known within `ensure_compile_time_eval`, too
         result = _traced(fun, args, kwargs, "eval_shape", _with_arrays)
-    return unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
+    shapes = unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
+    return map(lambda leaf: ShapeDtype(leaf.shape, float0) if is_float0(leaf) else leaf, shapes)
 
 
 def _with_arrays(function: Callable[..., Any]) -> Callable[..., Any]:

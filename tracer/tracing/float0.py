@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from lavax.base.quick_dataclasses import dataclass
+from lavax.tracer.pytrees.key_trees import map
+from lavax.tracer.pytrees.pytree import NodeKind, TreeDef, flatten, register, unflatten
+
 float0 = np.dtype([("float0", np.void, 0)])
 
 
@@ -17,3 +21,34 @@ def zeros(shape: Sequence[int]) -> np.ndarray:
 def is_float0(part: Any) -> bool:
     """Whether it is an array of elements without size."""
     return isinstance(part, np.ndarray) and part.dtype.itemsize == 0 and part.dtype.kind == "V"
+
+
+@dataclass(frozen=True)
+class _Float0:
+    """Stands in a result for an array of float0: a container of nothing, so that the structure has its shape."""
+
+    shape: tuple[int, ...]
+
+
+register(
+    _Float0,
+    NodeKind(
+        "float0", lambda mark: ((), mark.shape), lambda shape, children: zeros(shape), lambda data, count: (), _Float0,
+        is_one_leaf=True,
+    ),
+)  # fmt: skip
+
+
+def flatten_result(result: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of a function's result, and its structure, of which arrays of float0 are part."""
+    leaves, structure = flatten(result)
+    if not any(is_float0(leaf) for leaf in leaves):
+        return leaves, structure
+    return flatten(unflatten(structure, [_Float0(leaf.shape) if is_float0(leaf) else leaf for leaf in leaves]))
+
+
+def with_float0_of_each(result: Any, structure: TreeDef, size: int) -> Any:
+    """The result, of that structure, of a function of one element for `size` of them, with as many arrays of float0."""
+    if not structure.holds_keys:
+        return result
+    return map(lambda leaf: zeros((size, *leaf.shape)) if is_float0(leaf) else leaf, result)

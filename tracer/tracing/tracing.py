@@ -12,10 +12,11 @@ from lavax.ir.graph import graph_of
 from lavax.ir.location import user_error, user_location
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import Signature
-from lavax.tracer.pytrees.pytree import TreeDef, flatten, paths
+from lavax.tracer.pytrees.pytree import TreeDef, paths
 from lavax.tracer.tracing.automatic_checks import emit_automatic_checks
 from lavax.tracer.tracing.convert import is_numeric, lift
 from lavax.tracer.tracing.effects import Effect, emit_again, take_effects
+from lavax.tracer.tracing.float0 import flatten_result
 from lavax.tracer.tracing.trace import Trace, active_trace
 from lavax.tracer.tracing.tracer import Tracer, node_in
 from lavax.tracer.values.abstract import Abstract
@@ -61,7 +62,7 @@ def trace_function(
             Tracer(trace, trace.add_input(i.name, i.abstract.type, i.value, i.differentiated), i.abstract.weak)
             for i in inputs
         ]
-        leaves, structure = flatten(call(tracers))
+        leaves, structure = flatten_result(call(tracers))
         values = [_result(leaf, position, structure, purpose) for position, leaf in enumerate(leaves)]
         if keep_effects:
             emit_automatic_checks(values)

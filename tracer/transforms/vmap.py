@@ -16,6 +16,7 @@ from lavax.tracer.calls.signature import signature_of
 from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.pytrees.pytree import TreeDef, broadcast_prefix, key_leaves, paths, unflatten
 from lavax.tracer.tracing.effects import emit_for_each
+from lavax.tracer.tracing.float0 import with_float0_of_each
 from lavax.tracer.tracing.tracing import Input, trace_function
 from lavax.tracer.transforms.arguments import Arguments, arguments_of
 from lavax.tracer.transforms.named_axes import named_axis
@@ -83,7 +84,7 @@ def vmap(
         batched = batch(graph, all_axes, counted, size, axis_name)
         outputs = run_finished(batched, [*values, *traced.captured], traced.weak)
         emit_for_each(traced.effects, outputs[len(result_axes) :], size)
-        return unflatten(structure, outputs[: len(result_axes)])
+        return with_float0_of_each(unflatten(structure, outputs[: len(result_axes)]), structure, size)
 
     return mapped
 

@@ -163,7 +163,8 @@ def test_ranks_and_tolerances() -> None:
     np.testing.assert_array_equal(np.asarray(lnp.linalg.matrix_rank(matrices)), [1, 2, 3, 4])
     assert_close(lnp.linalg.pinv(matrices), np.linalg.pinv(exact(matrices), rcond=1e-5), (5, 4))
     falling = np.diag([1, 1e-2, 1e-4]).astype(np.float32)
-    assert int(lnp.linalg.matrix_rank(falling, tol=1e-3)) == int(lnp.linalg.matrix_rank(falling, rtol=1e-3)) == 2
+    assert int(lnp.linalg.matrix_rank(falling, tol=1e-3)) == int(lnp.linalg.matrix_rank(falling, 1e-3)) == 2
+    assert int(lnp.linalg.matrix_rank(10 * falling, 1e-3)) == int(lnp.linalg.matrix_rank(falling, rtol=1e-3)) == 2
     np.testing.assert_allclose(exact(lnp.linalg.pinv(falling, rtol=1e-3)), np.diag([1, 100, 0]), rtol=1e-6)
     limits = np.array([1e-1, 1e-3], np.float32)
     assert np.asarray(lnp.linalg.matrix_rank(np.stack([falling] * 2), rtol=limits)).tolist() == [1, 2]
@@ -228,7 +229,7 @@ def test_errors() -> None:
     with pytest.raises(ValueError, match="solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got 3"):
         lnp.linalg.solve_triangular(square, square, 3)
     with pytest.raises(ValueError, match="matrix_rank: give tol or rtol, not both"):
-        lnp.linalg.matrix_rank(square, 1e-3, rtol=1e-3)
+        lnp.linalg.matrix_rank(square, 1e-3, tol=1e-3)
     with pytest.raises(TypeError):
         lnp.linalg.matrix_power(square, 0.5)  # type: ignore[arg-type]
 

@@ -107,6 +107,20 @@ def test_gradients_by_integers_have_no_numbers() -> None:
     assert alone.shape == (4,) and alone.dtype == lx.float0
 
 
+def test_gradients_by_integers_are_results_of_programs() -> None:
+    def gradient(tree: Any) -> Any:
+        return lx.grad(lambda t: lnp.sum(t["x"] * t["n"]), allow_int=True)(tree)
+
+    tree = {"x": X, "n": lnp.arange(3)}
+    for found in (lx.jit(gradient)(tree), lx.jit(gradient)(tree), lx.checkpoint(gradient)(tree)):
+        assert found["n"].shape == (3,) and found["n"].dtype == lx.float0
+        np.testing.assert_array_equal(found["x"], np.arange(3))
+    assert lx.eval_shape(gradient, tree)["n"] == lx.ShapeDtype((3,), lx.float0)
+    assert lx.eval_shape(gradient, tree)["x"] == lx.ShapeDtype((3,), "float32")
+    rows = {"x": lnp.stack([X, X]), "n": lnp.ones((2, 3), "int32")}
+    assert lx.vmap(gradient)(rows)["n"].shape == lx.jit(lx.vmap(gradient))(rows)["n"].shape == (2, 3)
+
+
 def test_what_a_forward_rule_keeps_besides_values_stays() -> None:
     """Shapes among the residuals, as in JAX, and whatever else is no value, such as dtypes."""
 
