@@ -17,6 +17,16 @@ def _ignore(value: Any) -> None:
     """A setting of JAX's runtime that has no counterpart."""
 
 
+def _one_of(name: str, *choices: Any) -> Callable[[Any], None]:
+    """A setting of which lavax has one value, by these names."""
+
+    def setting(value: Any) -> None:
+        if value not in choices:
+            raise ValueError(f"config.update: {name} is {' or '.join(map(repr, choices))} here, got {value!r}")
+
+    return setting
+
+
 # name -> how it is set, and how it is read (None: what was set last).
 _SETTINGS: dict[str, tuple[Callable[[Any], None], Callable[[], Any] | None]] = {
     "jax_enable_x64": (settings.keep_64_bits, settings.keeps_64_bits),
@@ -26,16 +36,28 @@ _SETTINGS: dict[str, tuple[Callable[[Any], None], Callable[[], Any] | None]] = {
     "jax_log_compiles": (settings.log_all_compiles, settings.logs_compiles),
     "jax_explain_cache_misses": (settings.log_all_compiles, settings.logs_compiles),
     "jax_compilation_cache_dir": (_ignore, None),
+    "jax_debug_key_reuse": (settings.refuse_key_reuse, settings.check_key_reuse),
+    "jax_default_prng_impl": (_one_of("jax_default_prng_impl", "threefry2x32"), None),
+    "jax_enable_checks": (_ignore, None),
+    "jax_enable_compilation_cache": (_ignore, None),
+    "jax_enable_custom_prng": (_ignore, None),
+    "jax_legacy_prng_key": (_ignore, None),
     "jax_numpy_dtype_promotion": (_ignore, None),
     "jax_numpy_rank_promotion": (_ignore, None),
+    "jax_persistent_cache_enable_xla_caches": (_ignore, None),
+    "jax_persistent_cache_min_compile_time_secs": (_ignore, None),
+    "jax_persistent_cache_min_entry_size_bytes": (_ignore, None),
     "jax_platform_name": (_ignore, None),
     "jax_platforms": (_ignore, None),
-    "jax_threefry_partitionable": (_ignore, None),
+    "jax_threefry_partitionable": (_one_of("jax_threefry_partitionable", True), None),
+    "jax_transfer_guard": (_ignore, None),
     "jax_traceback_filtering": (_ignore, None),
 }
 
 # What is read of the settings that change nothing, until they are set: how lavax behaves.
 _DEFAULTS: dict[str, Any] = {
+    "jax_default_prng_impl": "threefry2x32",
+    "jax_legacy_prng_key": "allow",
     "jax_numpy_dtype_promotion": "standard",
     "jax_numpy_rank_promotion": "allow",
     "jax_threefry_partitionable": True,
@@ -46,9 +68,11 @@ class Config:
     """`config.update("jax_enable_x64", True)`, and `config.jax_enable_x64` to read a setting.
 
     These have an effect: jax_enable_x64, jax_log_compiles and jax_explain_cache_misses (one setting here), for the
-    whole process; jax_debug_nans, for what is compiled from then on; jax_disable_jit and jax_default_matmul_precision,
-    for this thread. A few others are taken and change nothing: jax_platform_name and jax_platforms (LAVAX_DEVICE
-    chooses the device), jax_compilation_cache_dir (LAVAX_CACHE), and those of promotion, random bits and tracebacks.
+    whole process; jax_debug_nans, for what is compiled from then on; jax_disable_jit, jax_debug_key_reuse and
+    jax_default_matmul_precision, for this thread. Others are taken and change nothing: jax_platform_name and
+    jax_platforms (LAVAX_DEVICE chooses the device), those of the cache of programs (LAVAX_CACHE), and those of
+    promotion, transfers, tracebacks and JAX's own checks. Of generators there is one, jax_default_prng_impl
+    "threefry2x32" with jax_threefry_partitionable: others raise ValueError.
     """
 
     def __init__(self) -> None:

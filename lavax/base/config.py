@@ -109,6 +109,11 @@ def checked_key_reuse() -> Iterator[None]:
         _key_reuse.reset(token)
 
 
+def refuse_key_reuse(enabled: bool) -> None:
+    """The same for this thread from now on."""
+    _key_reuse.set(enabled)
+
+
 def debug_nans() -> bool:
     """`LAVAX_DEBUG_NANS=1`: refuse every NaN that an operation makes, as `debug.nans` does. Read at the first use."""
     return _is_on("LAVAX_DEBUG_NANS")

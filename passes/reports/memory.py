@@ -30,6 +30,26 @@ class Memory:
     overhead: int = 0
 
     @property
+    def argument_size_in_bytes(self) -> int:
+        """`arguments`, as JAX calls it."""
+        return self.arguments
+
+    @property
+    def output_size_in_bytes(self) -> int:
+        """`results`, as JAX calls it."""
+        return self.results
+
+    @property
+    def alias_size_in_bytes(self) -> int:
+        """`donated`, as JAX calls it."""
+        return self.donated
+
+    @property
+    def temp_size_in_bytes(self) -> int:
+        """`temporaries`, as JAX calls it."""
+        return self.temporaries
+
+    @property
     def peak(self) -> int:
         """Bytes that one call needs at once: exactly what the allocator provides for the program and the call."""
         kept = self.arguments + self.temporaries + self.constants + self.overhead

@@ -158,6 +158,19 @@ def test_config(monkeypatch: pytest.MonkeyPatch) -> None:
         assert lnp.asarray(np.ones(2)).dtype == np.float32
     lx.config.update("jax_platform_name", "cpu")
     assert lx.config.jax_platform_name == "cpu" and lx.config.read("jax_debug_nans") is False
+    lx.config.update("jax_default_prng_impl", "threefry2x32")
+    lx.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    for name, value in (("jax_default_prng_impl", "rbg"), ("jax_threefry_partitionable", False)):
+        with pytest.raises(ValueError, match=f"{name} is .* here"):
+            lx.config.update(name, value)
+    lx.config.update("jax_debug_key_reuse", True)
+    try:
+        key = lx.random.key(0)
+        lx.random.normal(key)
+        with pytest.raises(lx.KeyReuseError):
+            lx.random.normal(key)
+    finally:
+        lx.config.update("jax_debug_key_reuse", False)
     with pytest.raises(AttributeError, match="has no setting 'jax_unknown'"):
         lx.config.update("jax_unknown", 1)
     lx.config.update("jax_debug_nans", True)

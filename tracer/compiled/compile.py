@@ -135,6 +135,10 @@ class CompiledFunction:
         """Traces as `lower` does: the result has the graph as `jaxpr`."""
         return TracedFunction(self.lower(*args, **kwargs))
 
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The result with a ShapeDtype for each array: `lower(*args, **kwargs).out_info`."""
+        return self.lower(*args, **kwargs).out_info
+
     def _parted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[CallStructure, list[Any]]:
         if self._has_static and active_trace() is not None:
             args = [_setting(arg) if p in self._static.positions else arg for p, arg in enumerate(args)]
@@ -258,6 +262,10 @@ class BoundMethod:
     def trace(self, /, *args: Any, **kwargs: Any) -> TracedFunction:
         """As CompiledFunction.trace, with the instance as first argument."""
         return self.function.trace(self.__self__, *args, **kwargs)
+
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
+        """As CompiledFunction.eval_shape, with the instance as first argument."""
+        return self.function.eval_shape(self.__self__, *args, **kwargs)
 
 
 @overload

@@ -17,8 +17,8 @@ from lavax.tracer.calls.signature import Signature
 from lavax.tracer.compiled.collection import without_collection
 from lavax.tracer.compiled.executable import ComputedPart, Executable, memory_of, plan, refuse_tracers
 from lavax.tracer.compiled.stages import StagedExecutable, executable
-from lavax.tracer.pytrees.pytree import TreeDef, unflatten
-from lavax.tracer.tracing.abstract_evaluation import shape_of
+from lavax.tracer.pytrees.pytree import TreeDef, structure, unflatten
+from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, shape_of
 from lavax.tracer.tracing.convert import argument
 from lavax.tracer.tracing.tracing import Traced, performed
 from lavax.tracer.values.abstract import Abstract
@@ -57,6 +57,24 @@ class Lowered:
             return [active().lower(self._parts.graph, self._parts.donated, tune=tune)]
 
     @property
+    def in_tree(self) -> TreeDef:
+        """The structure of the arguments that are traced: a tuple of the positional ones and a dict of the others."""
+        return structure(self._arguments(range(self.call.leaf_count)))
+
+    @property
+    def in_avals(self) -> Any:
+        """The arguments that are traced, with a ShapeDtype for each array: positional ones, and a dict of others."""
+        return self._arguments([ShapeDtype(kind.type.shape, kind.type.dtype.user) for kind in self.kinds])
+
+    def _arguments(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
+        count = self.call.positional.leaf_count
+        keywords = self.call.keywords
+        return (
+            unflatten(self.call.positional, leaves[:count]),
+            {} if keywords is None else unflatten(keywords, leaves[count:]),
+        )
+
+    @property
     def out_tree(self) -> TreeDef:
         """The structure of the result."""
         return self.traced.structure
@@ -89,6 +107,10 @@ class Lowered:
         with without_collection:
             return memory_of(self._parts, self.programs[0] if self._parts.graph.outputs else None, self.traced.captured)
 
+    def cost_analysis(self) -> dict[str, float]:
+        """As Compiled.cost_analysis. Needs a device."""
+        return self.compile().cost_analysis()
+
     def compile(self) -> Compiled:
         """The program, for arguments of exactly these kinds. Needs a device."""
         with without_collection, compiled_for(self.signature.function):
@@ -114,6 +136,35 @@ class Compiled:
         """
         traced = self.lowered.traced
         return unflatten(traced.structure, performed(traced, self.run(self._arrays(args, kwargs))))
+
+    @property
+    def in_tree(self) -> TreeDef:
+        """As Lowered.in_tree."""
+        return self.lowered.in_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """As Lowered.in_avals."""
+        return self.lowered.in_avals
+
+    @property
+    def out_tree(self) -> TreeDef:
+        """The structure of the result."""
+        return self.lowered.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        """As Lowered.out_info."""
+        return self.lowered.out_info
+
+    def cost_analysis(self) -> dict[str, float]:
+        """The sums of `cost` by the names of JAX: "flops", and "bytes accessed"."""
+        cost = self.cost()
+        return {"flops": float(cost.operations), "bytes accessed": float(cost.bytes_read + cost.bytes_written)}
+
+    def memory_analysis(self) -> Memory:
+        """As `memory`, whose numbers also have the names of JAX, such as `temp_size_in_bytes`."""
+        return self.memory()
 
     def cost(self) -> Cost:
         """Floating-point operations, and bytes read and written at least once, per kernel and per call.

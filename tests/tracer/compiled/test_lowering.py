@@ -34,6 +34,19 @@ def test_what_a_lowered_function_gives() -> None:
     assert [(each.shape, str(each.dtype)) for each in lx.tree.leaves(lowered.out_info)] == expected
 
 
+def test_what_a_lowered_function_takes() -> None:
+    f = lx.jit(lambda key, x, n, *, y: (lx.random.normal(key, x.shape) * n, y), static_argnums=2)
+    given = (lx.random.key(0), np.ones(3, "f"), 7)
+    lowered = f.lower(*given, y={"a": 1})
+    key, x, y = lx.ShapeDtype((), lx.random.key_dtype()), lx.ShapeDtype((3,), "float32"), lx.ShapeDtype((), "int32")
+    for stage in (lowered, lowered.compile()):
+        assert stage.in_avals == ((key, x), {"y": {"a": y}})
+        assert stage.in_tree.num_leaves == 3
+        assert stage.out_tree is lx.tree.structure((0, {"a": 0}))
+        assert stage.out_info == (x, {"a": y})
+    assert f.eval_shape(*given, y={"a": 1}) == lowered.out_info
+
+
 def test_input_names_follow_the_signature_and_parse() -> None:
     def f(params: Any, *xs: Any, scale: Any, **rest: Any) -> Any:
         return lnp.sin(scale)

@@ -231,3 +231,15 @@ def test_the_copy_that_is_a_limit_copies_everything(vectors: int) -> None:
     program = Program(device, copy_plan(device.profile, content.nbytes, vectors))
     (copied,) = program(device.transfer.upload(content))
     np.testing.assert_array_equal(device.transfer.download(copied, content.nbytes), content)
+
+
+def test_costs_have_names_of_jax() -> None:
+    compiled = lx.jit(lambda x: lnp.sin(x @ x) + 1).lower(np.ones((8, 8), "f")).compile()
+    cost, memory = compiled.cost(), compiled.memory_analysis()
+    assert compiled.cost_analysis() == {
+        "flops": cost.operations,
+        "bytes accessed": cost.bytes_read + cost.bytes_written,
+    }
+    assert cost.operations >= 2 * 8**3
+    assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (256, 256)
+    assert (memory.temp_size_in_bytes, memory.alias_size_in_bytes) == (memory.temporaries, 0)
