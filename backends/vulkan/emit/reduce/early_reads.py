@@ -13,6 +13,7 @@ from lavax.backends.vulkan.emit.reduce.shared_results import TRANSPARENT
 from lavax.ir.graph import INPUT, Node
 from lavax.passes.fuse.costs import FUNCTION_COST, cost_of
 from lavax.passes.kernels.accesses import roots_of
+from lavax.passes.kernels.index import lookups_of
 from lavax.passes.kernels.kernel import Kernel, once_a_kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
@@ -101,23 +102,24 @@ def _within(kernel: Kernel) -> frozenset[str]:
 
 @once_a_kernel
 def _known(kernel: Kernel) -> dict[_Instance, None]:
-    """The instances that depend on no reduction, each after those that it is computed from."""
+    """The instances that depend on no reduction, each after those that it is computed from.
+
+    Also what gives its coordinates, which a result of a reduction may do.
+    """
     known: dict[_Instance, None] = {}
     done: set[_Instance] = set()
     stack = [(instance, False) for instance in roots_of(kernel)]
     while stack:
         instance, ready = stack.pop()
         node, at = instance
-        if instance in done and not ready:
+        if (instance in done and not ready) or (node.op != INPUT and node.op not in READS):
             continue
         done.add(instance)
-        if node.op == INPUT:
+        before = [] if node.op == INPUT else list(READS[node.op](node, at))
+        before += [(lookup.array, lookup.coordinates) for index in at for lookup in lookups_of(index)]
+        if not ready:
+            stack.append((instance, True))
+            stack += [(each, False) for each in before]
+        elif all(each in known for each in before):
             known[instance] = None
-        elif node.op in READS:
-            reads = READS[node.op](node, at)
-            if not ready:
-                stack.append((instance, True))
-                stack += [(read, False) for read in reads]
-            elif all(read in known for read in reads):
-                known[instance] = None
     return known

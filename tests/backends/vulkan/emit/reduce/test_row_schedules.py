@@ -202,6 +202,21 @@ def test_functions_of_one_value_per_row_are_computed_before_members_wait() -> No
     assert "lx_sin(" not in after and "lx_cos(" not in after and "lx_exp" in after
 
 
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("shape", [(17, 3), (40, 300)])
+def test_functions_of_an_element_that_a_reduction_finds_are_computed_after_it(
+    shape: tuple[int, int], run: Callable[..., list[np.ndarray]]
+) -> None:
+    def weighted(x: Any, y: Any) -> Any:
+        h = lx.nn.sigmoid(x + y)
+        return h + lnp.take_along_axis(h, lnp.argmax(x * y, axis=1)[:, None], axis=1)
+
+    arrays = [RANDOM.normal(size=shape).astype("f") for _ in range(2)]
+    graph = simplify(lx.trace(weighted)(*arrays))
+    (found,), (wanted,) = run(graph, arrays), interpret(graph, *arrays)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=8 * FLOAT)
+
+
 def test_numbers_that_all_rows_share_do_not_choose_their_schedule() -> None:
     """Sums of columns of what is made of two numbers a row: the whole array decides, and neighbours are columns."""
     kernel = _kernel(parse(dedent("""
