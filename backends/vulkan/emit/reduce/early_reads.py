@@ -57,9 +57,25 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
 
 
 def early_functions(kernel: Kernel) -> list[_Instance]:
-    """Values of functions that take long, with one value per row, and that depend on no reduction."""
-    computed = [instance for instance in _known(kernel) if instance[0].op != INPUT]
-    return [each for each in computed if cost_of(each[0]) >= FUNCTION_COST and _is_single(each, kernel)]
+    """Values of functions that take long, with one value per row, and that depend on no reduction.
+
+    Before them the integers that give their positions.
+    """
+    known = _known(kernel)
+    computed = [instance for instance in known if instance[0].op != INPUT]
+    functions = [each for each in computed if cost_of(each[0]) >= FUNCTION_COST and _is_single(each, kernel)]
+    wanted = set(functions)
+    stack = list(functions)
+    while stack:
+        places = [place for place in _places(stack.pop()) if place not in wanted]
+        wanted.update(places)
+        stack += places
+    return [each for each in known if each in wanted]
+
+
+def _places(instance: _Instance) -> list[_Instance]:
+    """The integers that give the instance's position."""
+    return [(lookup.array, lookup.coordinates) for index in instance[1] for lookup in lookups_of(index)]
 
 
 def reads_of_elements(kernel: Kernel, common: bool = False) -> list[_Instance]:
@@ -116,7 +132,7 @@ def _known(kernel: Kernel) -> dict[_Instance, None]:
             continue
         done.add(instance)
         before = [] if node.op == INPUT else list(READS[node.op](node, at))
-        before += [(lookup.array, lookup.coordinates) for index in at for lookup in lookups_of(index)]
+        before += _places(instance)
         if not ready:
             stack.append((instance, True))
             stack += [(each, False) for each in before]
