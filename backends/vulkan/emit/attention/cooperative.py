@@ -49,7 +49,7 @@ class CooperativeTiles(Tiles):
         stages: Sequence[Stage],
         shape: CooperativeShape,
     ) -> None:
-        tile = AttentionTile(1, shape.groups, shape.rows, shape.columns, shape.local)
+        tile = AttentionTile(1, shape.groups, shape.rows, shape.columns, shape.local, problem.heads_in_turn)
         super().__init__(kernel, lifted, problem, tile)
         self.shape, self.stages, self.converts = shape, stages, profile.converts_matrices
         self.dtype = DTYPES[shape.shape.dtype]

@@ -28,21 +28,47 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class HeadsInTurn:
+    """How many heads take turns where some rows have more columns than others. Exercised by `python -m benchmarks
+    models`.
+
+    A workgroup of a GPU takes as long as its rows have columns. If those of many heads that have most start first, none
+    of these starts when others are done. More heads would share a device with more keys than its cache holds.
+    """
+
+    most: int = 128
+
+
+HEADS_IN_TURN = HeadsInTurn()
+
+
+@dataclass(frozen=True)
 class Problem:
     """The scores of a kernel: a `batch` of `rows` by `columns`. Rows are keys if `by_keys`, else queries.
 
-    `grows`: later rows see more columns.
+    `uneven`: some rows see more columns than others; later queries more than earlier ones, and earlier keys.
     """
 
     batch: tuple[int, ...]
     rows: int
     columns: int
     by_keys: bool
-    grows: bool = False
+    uneven: bool = False
 
     @property
     def count(self) -> int:
         return prod(self.batch)
+
+    @property
+    def grows(self) -> bool:
+        """Whether later rows see more columns."""
+        return self.uneven and not self.by_keys
+
+    @property
+    def heads_in_turn(self) -> int:
+        """How many heads' workgroups of the same rows best follow each other on a GPU: a divisor of all."""
+        most = HEADS_IN_TURN.most if self.uneven else 1
+        return max(heads for heads in range(1, most + 1) if self.count % heads == 0)
 
     @property
     def queries(self) -> int:
@@ -92,8 +118,8 @@ def problem_of(nodes: Mapping[str, Node]) -> Problem:
     operands, by_keys = named_operands(node), is_by_keys(nodes)
     query, key = operands["query"], operands["key"]
     rows, columns = (key, query) if by_keys else (query, key)
-    grows = node.attrs["fill"] == -inf and not by_keys and node.attrs["highest"] < key.shape[-2] - 1
-    return Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys, grows)
+    uneven = node.attrs["fill"] == -inf and node.attrs["highest"] < key.shape[-2] - 1
+    return Problem(query.shape[:-2], rows.shape[-2], columns.shape[-2], by_keys, uneven)
 
 
 def nodes_of(kernel: Kernel) -> dict[str, Node]:

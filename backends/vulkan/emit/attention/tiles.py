@@ -40,13 +40,14 @@ BEHIND, BEFORE = ("greaterThanEqual", "lessThanEqual"), ("lessThanEqual", "great
 @dataclass(frozen=True)
 class AttentionTile:
     """The extents of a tile: `height` rows by `groups` vectors per invocation; `local` invocations, `rows` rows and
-    `width` columns of a block per workgroup."""
+    `width` columns of a block per workgroup. Workgroups of so many `heads` with the same rows follow each other."""
 
     height: int
     groups: int
     rows: int
     width: int
     local: int
+    heads: int = 1
 
 
 class Tiles(ABC):
@@ -63,8 +64,10 @@ class Tiles(ABC):
         self.count = problem.count * down  # of workgroups
         self._open_group()
         group = variable("group", self.count)
-        self.batch = unflatten(quotient(group, down), problem.batch)
-        self.tile_number = remainder(group, down)
+        of_heads = remainder(group, tile.heads * down)
+        head = linear([(quotient(group, tile.heads * down), tile.heads), (remainder(of_heads, tile.heads), 1)])
+        self.batch = unflatten(head, problem.batch)
+        self.tile_number = quotient(of_heads, tile.heads)
         self.corner = linear([(self.tile_number, tile.rows)])  # the workgroup's first row
         self.member = variable("member", tile.local)
 

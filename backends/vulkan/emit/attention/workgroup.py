@@ -40,7 +40,7 @@ class WorkgroupTiles(RegisterTiles):
         stages: Sequence[Stage],
         shape: WorkgroupShape,
     ) -> None:
-        tile = AttentionTile(shape.height, shape.groups, shape.rows, shape.columns, shape.local)
+        tile = AttentionTile(shape.height, shape.groups, shape.rows, shape.columns, shape.local, problem.heads_in_turn)
         super().__init__(kernel, lifted, problem, tile)
         self.shape, self.stages, self.subgroup = shape, stages, profile.subgroup_size
         self.at_stage = 0  # the number of the stages of a block that are written

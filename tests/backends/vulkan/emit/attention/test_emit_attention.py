@@ -57,7 +57,7 @@ def test_the_next_step_is_loaded_before_the_one_at_hand_is_multiplied(monkeypatc
             {
                 int next_block = block, next_part = 0;
                 int v9 = clamp((v5 * 4 + v6 + next_block * 32), 0, 63);
-                vec4 v10 = F32x4(p2).data[(v4 * 64 + v9)];
+                vec4 v10 = F32x4(p2).data[(v2 * 64 + v9)];
                 fetched0 = v10;
             }
             int rows_at = line * 1, columns_at = 16 + place * 1;
