@@ -40,6 +40,7 @@ passes/fuse
 passes/prepare/decompose
 passes/prepare/decompose/__init__
 passes/prepare
+passes/schedule/levels
 passes/schedule
 passes/reports
 passes/reports/__init__

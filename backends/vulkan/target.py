@@ -175,6 +175,7 @@ def _dispatches(profile: DeviceProfile) -> Dispatches:
         same_shader=lambda kernel: same_shader_key(kernel, profile),
         arrays=lambda kernel: _ARRAYS_IN_TABLES if kernel.kind in in_tables else ARRAYS_TOGETHER,
         in_turn=lambda kernels: lines_at_a_time(kernels, profile),
+        overlap=profile.kind == "gpu",
     )
 
 

@@ -17,6 +17,7 @@ from lavax.passes.schedule.abreast import group_abreast, is_abreast
 from lavax.passes.schedule.control_flow import lower_control_flow
 from lavax.passes.schedule.embedding import ControlFlow, LoweredControlFlow, with_distinct_outputs
 from lavax.passes.schedule.factors_in_order import with_factors_in_order
+from lavax.passes.schedule.levels.beside_products import levels_beside_products
 from lavax.passes.schedule.lines_in_turn import group_in_turn, in_turn_phases, is_in_turn
 from lavax.passes.schedule.memory import choose_donors, plan_arena, written_over
 from lavax.passes.schedule.merge import group_mergeable
@@ -69,7 +70,7 @@ def schedule(
     pieces = _pieces(graph, target, pairs or {}, known)
     worth = target.fusion.operations_per_byte
     if worth:
-        changed = with_recomputed_values(graph, pieces, _levels(pieces), target.fusion.epilogue_cost, worth)
+        changed = with_recomputed_values(graph, pieces, _levels(pieces, target), target.fusion.epilogue_cost, worth)
         if changed is not graph:
             graph, pieces = changed, _pieces(changed, target, pairs or {}, known)
     groups, phases = dispatch_groups(pieces, graph.outputs, target)
@@ -110,10 +111,20 @@ def dispatch_groups(
 
     Group i is the kernel k{i}, unless it is control flow.
     """
-    phases = _levels(pieces)
-    groups = sorted(group_mergeable(pieces, phases), key=lambda group: phases[group[0]])
+    phases = _levels(pieces, target)
+    read = {node for piece in pieces for node in piece.reads}
+    groups = sorted(group_mergeable(pieces, phases), key=lambda group: _place(group, phases, read, target))
     found = group_in_turn(group_abreast(groups, phases, target), phases, outputs, target)
     return found, in_turn_phases(found, phases)
+
+
+def _place(
+    group: Sequence[Piece], phases: Mapping[Piece, int], read: set[Node], target: Target
+) -> tuple[int, bool]:
+    """By which dispatches are in order. Where those of one level run at the same time, what no kernel waits for comes
+    last."""
+    is_last = target.dispatches.overlap and read.isdisjoint(node for piece in group for node in piece.writes)
+    return phases[group[0]], is_last
 
 
 def _is_control_flow(group: Sequence[Piece]) -> bool:
@@ -152,11 +163,12 @@ def _schedule_body(body: Graph, pairs: Mapping[int, int], target: Target) -> Ker
     return schedule(with_results_apart(prepared, kept), pairs=pairs, target=target)
 
 
-def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
+def _levels(pieces: Sequence[Piece], target: Target) -> dict[Piece, int]:
     """How many kernels must run one after the other before each piece.
 
     Pieces that no other piece waits for come last, unless they would keep large temporaries alive until then
-    (`WaitingKernels`), and so do contractions and rows that only such pieces wait for.
+    (`WaitingKernels`), and so do contractions and rows that only such pieces wait for. Where kernels of one level run
+    at the same time, large ones come beside products (`levels_beside_products`).
     """
     writer = {node: piece for piece in pieces for node in piece.writes}
     levels: dict[Piece, int] = {}
@@ -168,6 +180,7 @@ def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
         levels[piece] = 1 + max((levels[other] for other in before), default=-1)
     last, room = max(levels.values(), default=0), WAITING_KERNELS.all_kept_bytes
     waiting: dict[Piece, int] = {}
+    regular: dict[Piece, int] = {}
     for piece in reversed(pieces):
         level, kept = levels[piece], sum(node.type.nbytes for node in piece.reads if node in writer)
         later = readers.get(piece, ())
@@ -178,8 +191,10 @@ def _levels(pieces: Sequence[Piece]) -> dict[Piece, int]:
             waiting[piece] = min((waiting[reader] for reader in later), default=last + 1) - 1
             room -= 0 if is_last_map else kept
         elif is_last_map:
-            levels[piece] = min(-(-level // WAITING_KERNELS.levels) * WAITING_KERNELS.levels, last)
-    return _after_other_readers(levels | waiting, readers)
+            regular[piece] = min(-(-level // WAITING_KERNELS.levels) * WAITING_KERNELS.levels, last)
+    levels |= waiting
+    beside = levels_beside_products(levels, readers) if target.dispatches.overlap else {}
+    return _after_other_readers(levels | regular | beside, readers)
 
 
 def _after_other_readers(levels: dict[Piece, int], waited_for: Mapping[Piece, Sequence[Piece]]) -> dict[Piece, int]:

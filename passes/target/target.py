@@ -294,6 +294,8 @@ class Dispatches:
     # How many lines a workgroup takes at a time through kernels each of which reads what the one before it writes, line
     # by line; 0 if each is better dispatched for itself.
     in_turn: Callable[[Sequence[Any]], int] = _not_in_turn
+    # Whether kernels without a barrier between them run at the same time, as far as the device has room for both.
+    overlap: bool = False
 
 
 @dataclass(frozen=True)
