@@ -12,6 +12,7 @@ from lavax.passes.simplify import (
     control_flow,
     folding,
     indexing,
+    joined_pads,
     logic,
     movement,
     reduction,
@@ -47,6 +48,7 @@ _OWN: dict[str, tuple[RewriteRule, ...]] = {
     **attention.RULES,
     **complex_numbers.RULES,
     **control_flow.RULES,
+    "add": (*arithmetic.RULES["add"], *joined_pads.RULES["add"]),
     "sum": (*reduction.RULES["sum"], *centred_sums.RULES["sum"]),
 }
 

@@ -1,0 +1,55 @@
+"""The gradient of an array that is cut into pieces is their concatenation, to the sign of a zero."""
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.ir import interpret, parse
+from lavax.passes.simplify import remove_stop_gradient, simplify
+
+PIECES = dedent("""\
+    graph (x: f32[2], y: f32[1]) {
+      %0 = pad(x) low=[1] high=[0] interior=[0] value=0.0 : f32[3]
+      %1 = pad(y) low=[0] high=[2] interior=[0] value=0.0 : f32[3]
+      %2 = add(%0, %1) : f32[3]
+      return %2
+    }
+    """)
+
+
+def test_negative_zeros_become_positive_as_in_the_sum() -> None:
+    graph = parse(PIECES)
+    arrays = np.array([-0.0, np.nan], np.float32), np.array([-0.0], np.float32)
+    (want,), (got,) = interpret(graph, *arrays), interpret(simplify(graph), *arrays)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got[:2]), np.signbit(want[:2]))
+
+
+def test_the_gradient_of_a_projection_that_is_cut_is_written_at_once() -> None:
+    def loss(x: Any, weights: Any) -> Any:
+        query, key, value = lnp.split(x @ weights, 3, axis=-1)
+        return lnp.sum(lnp.tanh(query) * lnp.sin(key) * value)
+
+    kinds = [lx.ShapeDtype(shape, "float32") for shape in ((4, 8), (8, 24))]
+    graph = remove_stop_gradient(lx.trace(lx.grad(loss, argnums=1))(*kinds))
+    ops = [node.op for node in simplify(graph).nodes]
+    assert "pad" not in ops and ops.count("concatenate") == 1
+    random = np.random.default_rng(0)
+    arrays = [random.normal(size=kind.shape).astype(np.float32) for kind in kinds]
+    for got, want in zip(interpret(simplify(graph), *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+def test_long_sums_are_left() -> None:
+    """Each term is looked at once for each sum that it is in."""
+    count = 40
+    ends = [f"low=[{n}] high=[{count - 1 - n}] interior=[0] value=0.0" for n in range(count)]
+    pads = [f"%{n} = pad(x{n}) {end} : f32[{count}]" for n, end in enumerate(ends)]
+    sums = [f"%{count + n} = add(%{count + n - 1 if n else 0}, %{n + 1}) : f32[{count}]" for n in range(count - 1)]
+    inputs = ", ".join(f"x{n}: f32[1]" for n in range(count))
+    text = "\n  ".join([f"graph ({inputs}) {{", *pads, *sums, f"return %{2 * count - 2}"]) + "\n}"
+    assert "concatenate" not in str(simplify(parse(text)))
