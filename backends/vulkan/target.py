@@ -20,6 +20,7 @@ from lavax.backends.vulkan.emit.contract.choose import (
     shares_shader,
     stores_rounded,
 )
+from lavax.backends.vulkan.emit.contract.parts_for_rows import parts_for_rows
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.choose import (
     across_steps_of,
@@ -135,6 +136,7 @@ def _products(profile: DeviceProfile) -> Products:
     return Products(
         parts=lambda dot: choose_parts(dot, profile),
         parts_for_maps=lambda dot, together: parts_for_maps(dot, together, profile),
+        parts_for_rows=lambda dot, beside: parts_for_rows(dot, beside, profile),
         stages_operands=profile.kind == "gpu",
         stores_rounded=lambda dot, side: stores_rounded(dot, side, profile),
         line=lambda dot: line_of(dot, profile),

@@ -31,6 +31,7 @@ from lavax.passes.prepare.legality import verify_stage
 from lavax.passes.prepare.moments import with_moments_in_parts
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
 from lavax.passes.prepare.parts_for_maps import with_parts_for_maps
+from lavax.passes.prepare.parts_for_rows import with_parts_for_rows
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
 from lavax.passes.prepare.spread_convolutions import with_forms_of_spread_convolutions
 from lavax.passes.prepare.vector_norms import with_norms_in_products
@@ -76,6 +77,7 @@ PASSES = (
     Pass("moments", with_moments_in_parts, "variances of few long columns are found in parts, beside their means"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
     Pass("updates", with_parts_for_maps, "products that optimizers alone read are summed in parts, which those add"),
+    Pass("sums", with_parts_for_rows, "long sums that kernels of rows read are summed in parts, which those add"),
     Pass("slices", with_slices_as_products, "slices of a product of a vector are products, computed side by side"),
     Pass("gates", with_gates_as_products, "slices of a product of few rows in a loop are products, side by side"),
     Pass("projections", with_projected_attention, "attention of a query is multiplied by the weight of its output"),

@@ -78,6 +78,8 @@ class Products:
     # The same for one that maps alone read, which add the parts, if so many of its extents are likely to share a
     # dispatch.
     parts_for_maps: Callable[[Node, int], int] = _one_of_several
+    # The same for one whose parts the kernel of the next rows adds, if others compute so many products meanwhile.
+    parts_for_rows: Callable[[Node, int], int] = _one_of_several
     # Whether a contraction reads its left (0) or right (1) operand so often that the rounded values are best stored.
     stores_rounded: Callable[[Node, int], bool] = _not_stored
     # Lines of a contraction's operands and of its result are best multiples of so many elements; 1 if it does not care.
@@ -355,6 +357,7 @@ class Target:
             are_gates=are_gates,
             parts=lambda dot: 1 if are_gates(dot) else parts(dot),
             parts_for_maps=_one_of_several,
+            parts_for_rows=_one_of_several,
         )
         return replace(self, products=products)
 

@@ -27,7 +27,7 @@ TARGETS = {
     name: target_of(profile, 1 << 34, 1 << 31)
     for name, profile in {"cpu": CPU_DRIVER, "gpu": GENERIC_GPU, "matrices": _WITH_MATRICES}.items()
 }
-_KEPT = (choose_gpu._of_matrices, choose_gpu._of_shared_memory, choose_gpu._best_parts)
+_KEPT = (choose_gpu.tiles_of_matrices, choose_gpu._of_shared_memory, choose_gpu._best_parts)
 # Products whose extents are the same, of which two read what is rounded, and a short one.
 PRODUCTS = """
 graph (x: f32[256,4096], w: f32[4096,256], v: f32[32,64]) {

@@ -69,7 +69,7 @@ _RATES = {
     (16, 32): 0.36,
 }
 # The same for cooperative tiles, relative to strict float32.
-_MATRIX_RATES = {(128, 128): 8.2, (96, 128): 7.5, (64, 96): 5.4, (64, 64): 4.8, (32, 32): 2.0}
+MATRIX_RATES = {(128, 128): 8.2, (96, 128): 7.5, (64, 96): 5.4, (64, 64): 4.8, (32, 32): 2.0}
 # Tiles with slices are deep, and small tiles are deeper than high, so that few barriers stand between many loads: a
 # product of 192 x 2,048 x 576 takes an H100 12 µs in steps of 128, 15 in steps of 64 and 21 in steps of 32. Such tiles
 # make at least so many steps.
@@ -99,8 +99,13 @@ def cooperative_tiles(
     has_matrices = any(shape.dtype == dtype for shape in profile.matrices)
     if profile.kind == "cpu" or not has_matrices or min(sizes.m, sizes.n, sizes.k) < WORKGROUP_TILES.least_extent:
         return ()
-    rounds = not stored and any(rounding_of(operand, DTYPES[dtype]) is not None for operand in dot.operands)
-    return _of_matrices(dtype, rounds, sizes, profile, epilogue)
+    return tiles_of_matrices(dtype, not stored and rounds_operands(dot), sizes, profile, epilogue)
+
+
+def rounds_operands(dot: Node) -> bool:
+    """Whether a contraction rounds what it reads to the dtype of its matrices."""
+    dtype = DTYPES[dot.attrs["precision"]]
+    return any(rounding_of(operand, dtype) is not None for operand in dot.operands)
 
 
 def shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int) -> Sequence[SharedTile]:
@@ -111,9 +116,10 @@ def shared_tiles(dot: Node, sizes: Sizes, profile: DeviceProfile, epilogue: int)
 
 
 @lru_cache(maxsize=_CHOICES)
-def _of_matrices(
+def tiles_of_matrices(
     dtype: str, rounds: bool, sizes: Sizes, profile: DeviceProfile, epilogue: int
 ) -> tuple[CooperativeTile, ...]:
+    """The tiles that the device and a contraction of these sizes allow, largest first."""
     every = (cooperative_tile(tile, dtype, profile) for tile in COOPERATIVE_TILES)
     tiles = (tile for tile in every if tile.depth <= tile.rows or sizes.k >= _LEAST_STEPS * tile.depth)
     most = WORKGROUP_TILES.rounded_vectors if rounds else math.inf
@@ -176,7 +182,7 @@ def _cost_of_steps(tile: SharedTile | CooperativeTile, steps: float, under_way: 
     """The time of the processor with most tiles, which have so many steps together. A processor with few invocations
     under way waits for some of its loads."""
     busy = math.pow(min(under_way / _COSTS.busy_invocations, 1), _COSTS.idle_exponent)
-    rate = (_RATES if isinstance(tile, SharedTile) else _MATRIX_RATES)[tile.rows, tile.columns]
+    rate = (_RATES if isinstance(tile, SharedTile) else MATRIX_RATES)[tile.rows, tile.columns]
     return processors_of(profile) * steps * tile.rows * tile.columns / (rate * busy)
 
 
