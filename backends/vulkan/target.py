@@ -64,6 +64,7 @@ from lavax.passes.target.target import (
 )
 
 RECORDED_TURNS = 16  # of a loop, one after the other: a command buffer, and a dispatch of counters, for so many
+JOINED_TURNS = (4, 3, 2)  # on CPU drivers: eight gain no more, and are compiled for a second
 _ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch whose slots stand in a table
 
 # A function and some operations: SiLU's derivative costs 23, GELU's by erf 55 (docs/performance/training_bfloat16.md).
@@ -190,6 +191,7 @@ def _loops(profile: DeviceProfile) -> Loops:
         has_large_kernel=lambda body, scheduled: has_large_kernel(
             body, scheduled, WORKGROUP_LOOPS.work, most_work
         ),
+        joined_turns=() if on_gpu else JOINED_TURNS,
         write_copies=on_gpu,
         slices=lambda scan: slices_of(scan, profile),
         are_gates=lambda dot: are_gates(dot, profile),

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lavax.ir.graph import Graph
+from lavax.ir.graph import Graph, Node, make_node
+from lavax.passes.build.joined_turns import body_of_turns, may_be_joined, with_turns_joined
 from lavax.passes.fuse.lane_loops import Prepare, lanes_of, most_turns, prepared_within, shape_of_lanes, with_turns
 from lavax.passes.fuse.register_loops import most_turns_in_registers, register_kernel
 from lavax.passes.fuse.register_tables import tables_of
 from lavax.passes.fuse.sliced_loops import most_turns_of_slices
-from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier
+from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier, steps_of
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.schedule.embedding import (
     ControlFlow,
@@ -39,7 +40,11 @@ from lavax.passes.schedule.small_steps import (
 )
 from lavax.passes.schedule.unrolled_scan import suits_unrolling, unrolled
 from lavax.passes.schedule.wavefront_turns import lower_wavefront
+from lavax.passes.simplify import simplify
 from lavax.passes.target.target import Loops
+
+# What several turns at once may store, over what one stores: parts of arrays, of which all is read.
+_MORE_STORED = 1.25
 
 
 def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare, loops: Loops) -> LoweredControlFlow:
@@ -61,12 +66,61 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
         _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
     elif (halves := halves_of(flow.node, loops)) is not None:
         lowered.commands += rotated(flow, halves, loops.turns, schedule, lowered).commands()
-    elif suits_unrolling(flow.node, loops, schedule):
+    elif turns := _turns_to_join(flow.node, loops, schedule):
+        _in_joined_turns(flow, turns, loops, schedule, lowered)
+    else:
+        _in_dispatches(flow, loops, schedule, lowered)
+    lowered.commands = list(after_barrier(lowered.commands))
+    return lowered
+
+
+def _in_dispatches(flow: ControlFlow, loops: Loops, schedule: Scheduler, lowered: LoweredControlFlow) -> None:
+    if suits_unrolling(flow.node, loops, schedule):
         lowered.commands += unrolled(flow, loops.turns, schedule, lowered).commands()
     else:
         _LOWER[flow.node.op](flow, schedule, lowered)
-    lowered.commands = list(after_barrier(lowered.commands))
-    return lowered
+
+
+# -- several turns at once --------------------------------------------------------------------------------------------
+
+
+def _turns_to_join(scan: Node, loops: Loops, schedule: Scheduler) -> int:
+    """How many turns of a scan its kernels take at once; 0 if one. As many as store little more than one turn does."""
+    if not loops.joined_turns or not may_be_joined(scan):
+        return 0
+    most = _MORE_STORED * _stored_bytes(scan.attrs["body"], schedule)
+    for turns in loops.joined_turns:
+        joined = with_turns_joined(scan, turns)
+        if joined is not None and _stored_bytes(simplify(joined.attrs["body"]), schedule) <= most:
+            return turns
+    return 0
+
+
+def _stored_bytes(body: Graph, schedule: Scheduler) -> int:
+    program = schedule(with_distinct_outputs(body, {}), {})
+    return sum(program.sizes[name] for step in steps_of(program.steps) for part in step.writes for name in part)
+
+
+def _in_joined_turns(
+    flow: ControlFlow, turns: int, loops: Loops, schedule: Scheduler, lowered: LoweredControlFlow
+) -> None:
+    """The first turns, which are left over, by themselves, and a scan of turns that are several each."""
+    joined = with_turns_joined(flow.node, turns)
+    assert joined is not None, "such turns were found"
+    rest, carries, operands = flow.node.attrs["length"] % turns, flow.node.attrs["carries"], flow.operands
+    if rest:
+        first = [f"{flow.prefix}first{position}" for position in range(carries)]
+        lowered.sizes |= {name: type.nbytes for name, type in zip(first, flow.types, strict=True)}
+        graph = with_distinct_outputs(simplify(body_of_turns(flow.node, rest)), {})
+        program = schedule(graph, {})
+        bound = dict(zip((node.name for node in graph.inputs), operands, strict=True))
+        bound |= dict(zip(program.results, first, strict=True))
+        lowered.commands += after_barrier(embedded(program, bound, f"{flow.prefix}first.", None, lowered))
+        operands = (*first, *operands[carries:])
+    attrs = {**joined.attrs, "body": simplify(joined.attrs["body"])}
+    node = make_node("scan", joined.operands, attrs, joined.type, joined.location)
+    within = replace(flow, node=node, prefix=f"{flow.prefix}joined.", operands=operands)
+    _in_dispatches(within, loops, schedule, lowered)
 
 
 def _lower_switch(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlFlow) -> None:

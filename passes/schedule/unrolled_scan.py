@@ -14,6 +14,7 @@ from functools import cached_property
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of
 from lavax.ir.operation import OPERATIONS
+from lavax.passes.build.control_flow import counted_step
 from lavax.passes.kernels.commands import Command, Repeat, View, after_barrier, steps_of
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
@@ -132,7 +133,7 @@ class _Body:
 
 def _body_of(body: Graph, carries: int, schedule: Scheduler, has_rows: bool = True) -> _Body:
     """A scan's body; without `has_rows`, the program writes all that is stacked."""
-    counted = {position: step for position in range(carries) if (step := _counted_step(body, position)) is not None}
+    counted = {position: step for position in range(carries) if (step := counted_step(body, position)) is not None}
     rows: dict[int, int] = {}
     for position in range(carries, len(body.outputs)) if has_rows else ():
         row = body.outputs[position]
@@ -145,15 +146,6 @@ def _body_of(body: Graph, carries: int, schedule: Scheduler, has_rows: bool = Tr
     whole = graph_of(body.inputs, [*carried, *(body.outputs[position] for position in stacked)])
     graph = with_distinct_outputs(whole, {position: body.inputs[position] for position in kept})
     return _Body(graph, schedule(graph, kept), counted, rows, stacked)
-
-
-def _counted_step(body: Graph, position: int) -> int | None:
-    """By how much each turn counts up a number that it carries; None if it does anything else with it."""
-    before, after = body.inputs[position], body.outputs[position]
-    if before.type != COUNTER or after.op != "add" or before not in after.operands:
-        return None
-    (other, *_) = [operand for operand in after.operands if operand is not before] or [before]
-    return int(other.attrs["value"]) if other.op == "constant" else None
 
 
 class RecordedTurns:

@@ -310,6 +310,8 @@ class Loops:
     # program that the function makes of the body, is more work than a workgroup's: other turns may be one.
     carried_bytes: int = 0
     has_large_kernel: Callable[[Graph, Callable[[], Any]], bool] = _has_no_large_kernel
+    # So many turns may be one that reads little of what other turns have computed, as many as possible first.
+    joined_turns: tuple[int, ...] = ()
     # Whether kernels also write the copies of what they compute.
     write_copies: bool = False
     # The number of workgroups that run a scan, each for its own rows of what is carried; 0 if it is no such scan.

@@ -64,7 +64,7 @@ def block_of(kernel: Kernel, of_store: int) -> Block:
 def ragged_block_of(kernel: Kernel) -> Block:
     """The block of a map whose rows four does not divide: four rows, whose lengths together it does."""
     extents = [extent for extent in kernel.domain.outer if extent > 1]
-    if len(extents) < 2 or extents[-1] % VECTOR == 0 or any(node.op == "gather" for node in kernel.graph.nodes):
+    if len(extents) < 2 or extents[-1] % VECTOR == 0 or any(map(_goes_to_many_places, kernel.graph.nodes)):
         return Block()
     block = Block(VECTOR)
     is_whole = extents[-2] >= VECTOR if len(extents) == 2 else extents[-2] % VECTOR == 0
@@ -80,6 +80,11 @@ def ragged_block_of(kernel: Kernel) -> Block:
     elements = {(node, substitute(position, lane)) for node, position in positions for lane in lanes}
     one_by_one = VECTOR * VECTOR * sum(map(len, read.values()))
     return block if one_by_one - len(elements) >= ROW_BLOCKS.saved else Block()
+
+
+def _goes_to_many_places(node: Node) -> bool:
+    """Whether a node gathers more than one row, or column: nothing is known of where such lie."""
+    return node.op == "gather" and any(index.type.size > 1 for index in node.operands[1:])
 
 
 def _suits(kernel: Kernel, extents: Sequence[int], block: Block) -> bool:

@@ -72,6 +72,12 @@ def life(x: Any) -> Any:
     return (near == 3) | ((x == 1) & (near == 2))
 
 
+def pivoted(x: Any) -> Any:
+    """With a row and a column that are known only when it runs."""
+    row, column = x[0, 0].astype("int32"), x[1, 1].astype("int32")
+    return x - x[:, column][:, None] * x[row][None] + x[:, column + 1][:, None]
+
+
 # The same of maps whose rows four does not divide.
 RAGGED: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
     "rolled": (rolled, (128, 127), 4),
@@ -92,6 +98,8 @@ RAGGED: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
     "a row behind blocks that fill no workgroup": (rolled, (5, 703), 4),
     "of bytes": (lambda x: rolled(x).astype("int8"), (64, 63), 1),
     "a row for each": (lambda x: x[1:] + x[:1], (65, 63), 1),
+    "a pivot's row and column": (pivoted, (67, 65), 4),
+    "rows that are looked up": (lambda x: x[x[:, 0].astype("int32")] + x[:, 1:2] + x[:1], (67, 65), 1),
 }
 
 
