@@ -64,6 +64,8 @@ from lavax.passes.target.target import (
 )
 
 RECORDED_TURNS = 16  # of a loop, one after the other: a command buffer, and a dispatch of counters, for so many
+# In a workgroup's loop, where what a turn writes is stored and read by address, lane by lane.
+_OPERATIONS_PER_BYTE = 1.0
 JOINED_TURNS = (4, 3, 2)  # on CPU drivers: eight gain no more, and are compiled for a second
 _ARRAYS_IN_TABLES = 1 << 10  # of kernels in one dispatch whose slots stand in a table
 
@@ -192,6 +194,8 @@ def _loops(profile: DeviceProfile) -> Loops:
             body, scheduled, WORKGROUP_LOOPS.work, most_work
         ),
         joined_turns=() if on_gpu else JOINED_TURNS,
+        small_bytes=0 if on_gpu else WORKGROUP_LOOPS.work,
+        operations_per_small_byte=0.0 if on_gpu else _OPERATIONS_PER_BYTE,
         write_copies=on_gpu,
         slices=lambda scan: slices_of(scan, profile),
         are_gates=lambda dot: are_gates(dot, profile),

@@ -66,14 +66,15 @@ def recomputation_instead(
     draft_of: dict[Node, KernelDraft],
     siblings: Siblings,
     is_returned: Callable[[Node], bool],
-    operations_per_byte: float,
+    worth: Callable[[int], float],
 ) -> Recomputation | None:
     """What a reduction recomputes of `bases`, members of another kernel; None if storing them is better.
 
-    Recomputation pays if it saves enough bytes of memory traffic: one per `operations_per_byte` simple operations.
+    Recomputation pays if it saves enough bytes of memory traffic: of arrays of so many bytes, one for as many simple
+    operations as they are `worth`.
     """
     owners = {draft_of[base] for base in bases}
-    draft = owners.pop() if bases and operations_per_byte else None
+    draft = owners.pop() if bases and worth(0) else None
     if draft is None or owners or draft.kind != "row":
         return None
     values = [base for base in bases if not _is_row_level(base, draft)]
@@ -85,7 +86,7 @@ def recomputation_instead(
     stored = 2 * sum(value.type.nbytes for value in values)
     read = sum(_bytes_for(array, draft, draft_of, reduction, siblings) for array in found.arrays)
     operations = sum(node.type.size * cost_of(node) for node in found.nodes)
-    return found if read < stored and operations <= (stored - read) * operations_per_byte else None
+    return found if read < stored and operations <= (stored - read) * worth(stored // 2) else None
 
 
 def _cone(operand: Node, draft: KernelDraft, draft_of: dict[Node, KernelDraft]) -> Recomputation | None:

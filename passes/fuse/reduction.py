@@ -38,7 +38,7 @@ def visit_reduction(fusion: Fusion, node: Node) -> None:
             fusion.settle_others(node, bases, draft)
             return
         fusion.refusals[node, draft] = refusal
-    worth = fusion.target.fusion.operations_per_byte
+    worth = fusion.target.fusion.worth_reducing_again
     found = recomputation_instead(node, bases, fusion.draft_of, fusion.siblings, fusion.returned.__contains__, worth)
     if found is not None:
         _reduce_recomputed(fusion, node, found)

@@ -265,6 +265,9 @@ class FusionLimits:
 
     # How many operations are worth repeating to avoid moving one byte; 0 if none are.
     operations_per_byte: float = 0.0
+    # The same for what a sum over other elements reads of a kernel's rows, if that has at most so many bytes.
+    small_bytes: int = 0
+    operations_per_small_byte: float = 0.0
     # The most that a contraction's epilogue may cost, and the arrays it may read: its code is repeated for each of the
     # elements that an invocation has.
     epilogue_cost: int = 24
@@ -280,6 +283,11 @@ class FusionLimits:
     transformed_cost: int | None = None
     # Whether costly places of a gather are stored, rather than computed for every element that is taken from them.
     stores_places: bool = False
+
+    def worth_reducing_again(self, nbytes: int) -> float:
+        """How many operations a sum over other elements repeats to avoid moving one byte of so many."""
+        is_small = nbytes <= self.small_bytes
+        return max(self.operations_per_byte, self.operations_per_small_byte if is_small else 0.0)
 
 
 @dataclass(frozen=True)
@@ -312,6 +320,9 @@ class Loops:
     has_large_kernel: Callable[[Graph, Callable[[], Any]], bool] = _has_no_large_kernel
     # So many turns may be one that reads little of what other turns have computed, as many as possible first.
     joined_turns: tuple[int, ...] = ()
+    # What `FusionLimits` says of small arrays is this within loops.
+    small_bytes: int = 0
+    operations_per_small_byte: float = 0.0
     # Whether kernels also write the copies of what they compute.
     write_copies: bool = False
     # The number of workgroups that run a scan, each for its own rows of what is carried; 0 if it is no such scan.
@@ -361,7 +372,12 @@ class Target:
             parts_for_maps=_one_of_several,
             parts_for_rows=_one_of_several,
         )
-        return replace(self, products=products)
+        fusion = replace(
+            self.fusion,
+            small_bytes=self.loops.small_bytes,
+            operations_per_small_byte=self.loops.operations_per_small_byte,
+        )
+        return replace(self, products=products, fusion=fusion)
 
 
 ANY_DEVICE = Target()

@@ -114,6 +114,7 @@ class Ragged:
 # least if several share it.
 ROWS_TOGETHER = (8, 4, 5, 3, 2)
 COLUMNS_IN_LOOP = 4
+_READ_BY_ADDRESS = 2  # of a vector, over a texel of four words
 SHARING_ON_CPU, FOUR_ROWS, STRIPS, SHORT_ROWS = SharingOnCpu(), FourRows(), RowStrips(), ManyShortRows()
 TILES, RAGGED = RowTiles(), Ragged()
 WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
@@ -143,6 +144,9 @@ def choose_in_loop(kernel: Kernel, profile: DeviceProfile) -> RowSchedule:
     """
     schedule = choose_on_cpu(kernel, profile, lifted=False)
     is_one_walk = max(phases_of(kernel).values(), default=0) <= 1
+    by_lanes = _rows_of_lanes(kernel, profile) if is_one_walk else None
+    if by_lanes is not None:
+        return by_lanes
     if isinstance(schedule, InvocationRows):
         return (is_one_walk and _in_common(kernel, profile, schedule)) or schedule
     if isinstance(schedule, RaggedRows):
@@ -151,6 +155,30 @@ def choose_in_loop(kernel: Kernel, profile: DeviceProfile) -> RowSchedule:
         return schedule
     alone = replace(schedule, local=schedule.members)
     return replace(alone, together=_together(kernel.domain.rows)) if is_one_walk else alone
+
+
+def _rows_of_lanes(kernel: Kernel, profile: DeviceProfile) -> InvocationRows | None:
+    """Several whole rows for each lane, which reads vectors of each, and for all of them at once what they have in
+    common; None if rows are too few, or if other schedules read fewer vectors.
+
+    A row that a subgroup shares is read by all lanes at once, of which the last ones have nothing to read, and ends
+    with shuffles. docs/performance/loop_turns_on_cpus.md, "Rows of lanes in a workgroup's loop".
+    """
+    (rows, length), subgroup = (kernel.domain.rows, kernel.domain.length), profile.subgroup_size
+    along_row, along_rows = unit_strides(kernel)
+    suits = reads_in_common(kernel) and is_only_read(kernel) and length % VECTOR == 0
+    if not suits or along_row < along_rows or not is_read_by_descriptor(kernel):
+        return None
+
+    def by_lane(together: int) -> int:
+        return -(-rows // (subgroup * together)) * (length // VECTOR) * (together + _READ_BY_ADDRESS)
+
+    together = min((several for several in ROWS_TOGETHER if rows % several == 0), key=by_lane, default=1)
+    shared = _together(rows)
+    by_subgroup = rows // shared * (-(-length // (VECTOR * subgroup)) * (shared + _READ_BY_ADDRESS) + shared)
+    if by_lane(together) > by_subgroup:
+        return None
+    return InvocationRows(element_width=VECTOR, local=subgroup, chunked=True, together=together)
 
 
 def _in_common(kernel: Kernel, profile: DeviceProfile, schedule: InvocationRows) -> RowSchedule | None:
