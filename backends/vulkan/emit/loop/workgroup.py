@@ -51,7 +51,7 @@ class WorkgroupLoops:
     """The loops that one workgroup runs. Checked by `python -m benchmarks loops`."""
 
     work: int = 1 << 17  # operations and bytes of a kernel, at most: longer ones are worth all processors
-    work_of_rows: int = 1 << 18  # the same of rows, which read more than they write
+    work_of_sums: int = 1 << 18  # the same of rows and products, which read more than they write
     work_in_while: int = 1 << 19  # of any kernel where the host would have to ask between dispatches
     turns: int = 2  # of a dispatch, at least
     kernels: int = 24  # of all bodies, without copies: drivers compile longer shaders for seconds
@@ -63,7 +63,7 @@ WORKGROUP_LOOPS = WorkgroupLoops()
 
 def most_work(kernel: Kernel) -> int:
     """The operations and bytes of such a kernel that one workgroup does, at most."""
-    return WORKGROUP_LOOPS.work_of_rows if kernel.kind == "row" else WORKGROUP_LOOPS.work
+    return WORKGROUP_LOOPS.work_of_sums if kernel.kind in ("row", "contract") else WORKGROUP_LOOPS.work
 
 
 @dataclass(frozen=True)
