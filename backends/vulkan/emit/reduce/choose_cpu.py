@@ -115,6 +115,7 @@ class Ragged:
 ROWS_TOGETHER = (8, 4, 5, 3, 2)
 COLUMNS_IN_LOOP = 4
 _READ_BY_ADDRESS = 2  # of a vector, over a texel of four words
+_APART = 128  # multiples of so many elements apart, rows take each other's places in caches
 SHARING_ON_CPU, FOUR_ROWS, STRIPS, SHORT_ROWS = SharingOnCpu(), FourRows(), RowStrips(), ManyShortRows()
 TILES, RAGGED = RowTiles(), Ragged()
 WRITTEN_OUT = (WrittenOut(1 << 18, kept=96, statements=600), WrittenOut(4096, kept=64, statements=384))
@@ -167,7 +168,7 @@ def _rows_of_lanes(kernel: Kernel, profile: DeviceProfile) -> InvocationRows | N
     (rows, length), subgroup = (kernel.domain.rows, kernel.domain.length), profile.subgroup_size
     along_row, along_rows = unit_strides(kernel)
     suits = reads_in_common(kernel) and is_only_read(kernel) and length % VECTOR == 0
-    if not suits or along_row < along_rows or not is_read_by_descriptor(kernel):
+    if not suits or along_row < along_rows or not is_read_by_descriptor(kernel) or length % _APART == 0:
         return None
 
     def by_lane(together: int) -> int:

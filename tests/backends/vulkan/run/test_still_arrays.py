@@ -72,6 +72,27 @@ def counted_columns(a: Any, b: Any) -> Any:
     return lx.fori_loop(0, 5, lambda i, x: lnp.sum(whole * (x % 7)[:, None], axis=0) % 1000, b.astype("int32"))
 
 
+def best_of_actions(a: Any, b: Any) -> Any:
+    """Four matrices, one above the other, times what is carried, and the greatest for each of its elements."""
+    actions = a.reshape(4, -1, b.size)
+    return lx.fori_loop(0, 9, lambda i, v: b + 0.5 * lnp.max(lnp.einsum("ast,t->as", actions, v), axis=0), b)
+
+
+def separated(a: Any, b: Any) -> Any:
+    """A support vector machine's subgradients: rows that count are added up."""
+
+    def turn(i: Any, w: Any) -> Any:
+        counts = b * (a @ w) < 1
+        return w - 0.1 * lnp.mean(lnp.where(counts[:, None], -b[:, None] * a, 0), axis=0)
+
+    return lx.fori_loop(0, 9, turn, lnp.zeros(a.shape[1]))
+
+
+def fitted(a: Any, b: Any) -> Any:
+    """Products of 128,000 operations, which are no more than a workgroup does."""
+    return lx.fori_loop(0, 3, lambda i, x: lnp.tanh(x @ a + b), lnp.ones((b.size // 8, b.size)) * b)
+
+
 SQUARES = {rows: (_matrix(rows, rows), _vector(rows)) for rows in (200, 128, 100, 68, 66, 71)}
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "eight rows together": (iterated, SQUARES[128], True),
@@ -80,6 +101,10 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "four rows of few": (iterated, SQUARES[68], True),
     "two rows together, of which one begins between vectors": (iterated, SQUARES[66], True),
     "rows of odd lengths": (iterated, SQUARES[71], False),
+    "eight rows for each lane": (best_of_actions, (_matrix(400, 100), _vector(100)), True),
+    "five rows for each lane": (best_of_actions, (_matrix(240, 60), _vector(60)), True),
+    "rows that are added up if they count": (separated, (_matrix(400, 20), np.sign(_vector(400))), True),
+    "a product of more work than maps may have": (fitted, SQUARES[68], True),
     "columns": (by_columns, SQUARES[128], True),
     "rows and columns": (two_matrices, SQUARES[100], True),
     "short rows, and columns": (regression, (_matrix(500, 20), _vector(500)), True),
@@ -117,14 +142,33 @@ def test_a_loop_reads_what_it_does_not_write_by_texels(name: str) -> None:
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
 def test_rows_and_columns_read_once_what_they_have_in_common() -> None:
-    """A lane has four rows, for which it reads the weights once; lanes share columns, and read an error each."""
+    """A lane has five rows, for which it reads the weights once; lanes share columns, and read an error each."""
     text = _loop_of(*LOOPS["short rows, and columns"][:2])
     rows, columns = (part.partition("\n}\n")[0] for part in text.split("void kernel")[1:3])
-    assert "int row3 = i * 4 + 3;" in rows and "k < 5;" in rows
-    assert (rows.count("read_four("), rows.count("texelFetch(vectors")) == (1, 4)
+    assert "int row4 = i * 5 + 4;" in rows and "k < 5;" in rows
+    assert (rows.count("read_four("), rows.count("texelFetch(vectors")) == (1, 5)
     assert "int row4 = row + 4;" in columns and "for (int k = lane_of_row; k < 500; k += 8)" in columns
     walk = columns.partition("for (int k")[2].partition("}")[0]
     assert (walk.count(".data["), walk.count("texelFetch(vectors")) == (1, 5)
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_lanes_have_whole_rows_where_these_are_many() -> None:
+    """Each reads a vector of what is carried for eight rows; rows a power of two apart are shared by lanes."""
+    text = _loop_of(*LOOPS["eight rows for each lane"][:2])
+    rows = text.split("void kernel")[1].partition("\n}\n")[0]
+    assert "int row7 = i * 8 + 7;" in rows and "lane_of_row" not in rows
+    walk = rows.partition("for (int k")[2]
+    assert (walk.count("read_four("), walk.count("texelFetch(vectors")) == (1, 8)
+    assert "lane_of_row" in _loop_of(*LOOPS["eight rows together"][:2])
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_what_columns_need_of_rows_is_computed_again() -> None:
+    """The rows write which of them count, not a whole array."""
+    a, b = LOOPS["rows that are added up if they count"][1]
+    kernels = lx.compile(separated).lower(lnp.asarray(a), lnp.asarray(b)).as_text("kernels")
+    assert int(kernels.partition("arena=")[2].split()[0]) < a.nbytes
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
