@@ -9,7 +9,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.monoids import REDUCTIONS
 from lavax.ir.operation import OPERATIONS
-from lavax.passes.build.builder import broadcast, build, reshaped, transposed
+from lavax.passes.build.builder import broadcast, build, concatenate, reshaped, slice_along, transposed
 from lavax.passes.prepare.stacked_values import joined_one_by_one
 from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS
 from lavax.passes.target.target import ANY_DEVICE, Target
@@ -49,7 +49,7 @@ def prepare_reduction(node: Node, target: Target = ANY_DEVICE) -> Node:
     part = _part_of_columns(length, rows, target) if columns else None
     if part is not None:
         return _columns_in_parts(node, length, part)
-    return _in_parts(node, length, rows, SPLIT_ROWS.part) if long and rows else node
+    return _in_parts(node, length, rows, SPLIT_ROWS.part, target) if long and rows else node
 
 
 def part_of_columns(node: Node, target: Target) -> int | None:
@@ -209,17 +209,41 @@ def _columns_in_parts(node: Node, length: int, part: int) -> Node:
     return transposed(reshaped(whole, (*before, *columns)), [order.index(axis) for axis in outer])
 
 
-def _in_parts(node: Node, length: int, rows: int, part: int) -> Node:
+def _in_parts(node: Node, length: int, rows: int, part: int, target: Target) -> Node:
     """Sums of parts, then their sum, itself in parts if they are many: chains of additions stay short."""
     (operand,) = node.operands
     axes = node.attrs["axes"]
     outer = tuple(axis for axis in range(len(operand.shape)) if axis not in axes)
-    parts = -(-length // part)
     moved = reshaped(transposed(operand, (*outer, *axes)), (rows, length))
-    if parts * part > length:
-        high, value = (0, parts * part - length), REDUCTIONS[node.op].identity(node.dtype)
-        moved = build("pad", moved, low=(0, 0), high=high, interior=(0, 0), value=value)
-    whole = build(node.op, build(node.op, reshaped(moved, (rows, parts, part)), axes=(2,)), axes=(1,))
-    if parts > SPLIT_ROWS.part:
-        whole = _in_parts(whole, parts, rows, SPLIT_ROWS.part)
+    between = rows > 1 and length % target.vector > 0  # vectors begin anywhere, so that each element would be tested
+    whole = _of_whole_parts(node, moved, part) if between else _of_padded_parts(node, moved, part)
+    (partial,) = whole.operands
+    (axis,) = whole.attrs["axes"]
+    if partial.shape[axis] > SPLIT_ROWS.part:
+        whole = _in_parts(whole, partial.shape[axis], rows, SPLIT_ROWS.part, target)
     return reshaped(whole, node.shape)
+
+
+def _of_padded_parts(node: Node, moved: Node, part: int) -> Node:
+    """The sum of the sums of parts of rows, of which the last one is padded."""
+    rows, length = moved.shape
+    parts = -(-length // part)
+    if parts * part > length:
+        high, value = (0, parts * part - length), REDUCTIONS[node.op].identity(moved.dtype)
+        moved = build("pad", moved, low=(0, 0), high=high, interior=(0, 0), value=value)
+    return build(node.op, build(node.op, reshaped(moved, (rows, parts, part)), axes=(2,)), axes=(1,))
+
+
+def _of_whole_parts(node: Node, moved: Node, part: int) -> Node:
+    """The sum of the sums of whole parts of rows, and of what is left at their ends.
+
+    Rows are the inner axis: it is known how far behind a vector neighbouring rows begin, and parts move that by none.
+    """
+    rows, length = moved.shape
+    parts, rest = divmod(length, part)
+    whole = reshaped(slice_along(moved, 1, 0, parts * part), (rows, parts, part))
+    sums = build(node.op, transposed(whole, (1, 0, 2)), axes=(2,))
+    if rest:
+        left = build(node.op, slice_along(moved, 1, parts * part, length), axes=(1,))
+        sums = concatenate((sums, reshaped(left, (1, rows))), 0)
+    return build(node.op, sums, axes=(0,))

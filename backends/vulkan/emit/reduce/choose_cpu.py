@@ -240,12 +240,14 @@ def _ragged(kernel: Kernel, profile: DeviceProfile, schedule: RowSchedule) -> Ra
     """Rows of neighbours that begin between vectors, as vectors and single elements at their ends."""
     subgroup, (along_row, along_rows) = profile.subgroup_size, unit_strides(kernel)
     is_plain = isinstance(schedule, (NeighbourRows, InvocationRows)) and schedule.row_width == 1
-    if not is_plain or schedule.element_width > 1 or along_row < along_rows or not profile.subgroup_shuffle:
+    if not is_plain or along_row < along_rows or not profile.subgroup_shuffle:
         return None
     starts = starts_of_rows(kernel)
     if starts is None or any(node.op in POSITIONS for node in phases_of(kernel)):
         return None
     length, (stride, offset) = kernel.domain.length, starts
+    if length % VECTOR == 0 and not stride and not offset:
+        return None  # all that rows have are whole vectors
     ragged = RaggedRows(
         members=subgroup,
         element_width=VECTOR,

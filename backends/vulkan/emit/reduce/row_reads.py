@@ -13,8 +13,8 @@ from lavax.backends.vulkan.glsl.reductions import POSITIONS
 from lavax.ir.graph import Node
 from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import (
+    ZERO,
     Index,
-    Variable,
     constant,
     flatten,
     grows_by_one,
@@ -115,8 +115,8 @@ def unit_strides(kernel: Kernel) -> tuple[int, int]:
 
 
 def starts_of_rows(kernel: Kernel) -> tuple[int, int] | None:
-    """How many elements apart neighbouring rows begin in memory, and where the first one does: in results that are
-    rows, else in most of what is read. None if none has rows of neighbours that are evenly apart."""
+    """By how much later than the one above each row begins, and where the first one does, behind multiples of four: in
+    results that are rows, else in most of what is read. None if none has rows of neighbours that are evenly apart."""
     row, element = variable("row", kernel.domain.rows), variable("k", kernel.domain.length)
     values = at_row(row, kernel) | at_element(element, kernel)
     written = [
@@ -126,20 +126,28 @@ def starts_of_rows(kernel: Kernel) -> tuple[int, int] | None:
     ]
     most = kernel.domain.rows * kernel.domain.length
     read = [(index, min(node.type.size, most)) for node, found in _accesses(kernel).items() for index in found]
-    votes: dict[tuple[int, int], int] = {}
+    votes: dict[tuple[int, int] | None, int] = {}
     for index, count in [(index, most) for index in written] or read:
         if grows_by_one_inside(index, "k") and "row" in index.variables:
-            start = _start_of_row(index)
+            start = _start_of_rows(index, kernel.domain.rows)
             votes[start] = votes.get(start, 0) + count
-    votes.pop((0, 0), None)
+    votes.pop(None, None)
     return max(votes, key=lambda start: votes[start], default=None)
 
 
-def _start_of_row(position: Index) -> tuple[int, int]:
-    """What a position grows by from row to row, and its first row's beginning; (0, 0) if it varies otherwise."""
-    factors = {atom.name: factor for atom, factor in position.terms if isinstance(atom, Variable)}
-    is_even = len(factors) == len(position.terms) and factors.keys() == {"k", "row"}
-    return (factors["row"], position.constant) if is_even else (0, 0)
+def _start_of_rows(position: Index, rows: int) -> tuple[int, int] | None:
+    """By how much later than the one above each row begins, and where the first one does, behind multiples of four; None
+    if that is not the same for all fours of rows."""
+    fours = variable("fours", max(rows // VECTOR, 1))
+    begins: list[int] = []
+    for number in range(VECTOR):
+        of_row = substitute(position, {"row": linear([(fours, VECTOR)], number), "k": ZERO})
+        if any(factor % VECTOR for _, factor in of_row.terms):
+            return None
+        begins.append(of_row.constant % VECTOR)
+    stride, offset = (begins[1] - begins[0]) % VECTOR, begins[0]
+    is_even = all(begin == (offset + number * stride) % VECTOR for number, begin in enumerate(begins))
+    return (stride, offset) if is_even else None
 
 
 def elements_of_step(kernel: Kernel, rows: Sequence[Index]) -> int:

@@ -153,3 +153,24 @@ def test_rows_with_many_functions_are_not_shared_so(length: int, functions: int)
 
     found = _schedules(rows, np.zeros((256, length), "f"))
     assert any(isinstance(each, RaggedRows) for each in found) == (functions < 16)
+
+
+# Each with the schedules of its kernels: whether rows begin between vectors.
+LONG: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], list[bool]]] = {
+    "sums": (lambda x: lnp.sum(x, -1), (8, 100_001), [True, True, False]),
+    "extrema of seven rows": (lambda x: lnp.max(x, -1), (7, 70_003), [False, False, False]),
+    "batches": (lambda x: lnp.sum(x * x, -1), (2, 4, 40_002), [True, True, False]),
+    "one row": (lambda x: lnp.sum(x), (100_001,), [False, False]),
+    "sums of slices": (lambda x: lnp.sum(x[:, 1:], -1), (64, 801), [True]),
+    "sums of slices that begin at vectors": (lambda x: lnp.sum(x[:, 4:], -1), (64, 804), [False]),
+    "slices of rows that are written": (lambda x: x[:, 1:] - lnp.mean(x[:, 1:], -1, keepdims=True), (64, 801), [False]),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_parts_of_long_rows_and_slices(name: str) -> None:
+    """Parts and slices of as many elements as vectors have, which begin between them as their rows do."""
+    function, shape, ragged = LONG[name]
+    x = RANDOM.normal(size=shape).astype("f")
+    assert [isinstance(found, RaggedRows) for found in _schedules(function, x)] == ragged
+    assert_agrees(simplify(inline_calls(lx.trace(function)(x))), [x], ulps=16.0)
