@@ -82,6 +82,16 @@ def _programs(library: Any, xp: Any, flow: Any, compile: Callable[..., Any]) -> 
     def sinkhorn(i: Any, v: Any, k: Any) -> Any:
         return 1 / (k.T @ (1 / (k @ v)))
 
+    def eliminated(k: Any, a: Any) -> Any:
+        factors = xp.where(xp.arange(64) > k, a[:, k] / a[k, k], 0)
+        return a - factors[:, None] * a[k][None]
+
+    def valued(i: Any, v: Any, moves: Any, gains: Any) -> Any:
+        return xp.max(gains + 0.9 * xp.einsum("ast,t->as", moves, v), axis=0)
+
+    def separated(i: Any, w: Any, x: Any) -> Any:
+        return w - 0.1 * (xp.where((x @ w < 1)[:, None], -x, 0).mean(0) + 0.01 * w)
+
     def heat(i: Any, u: Any) -> Any:
         return 0.25 * (xp.roll(u, 1, 0) + xp.roll(u, -1, 0) + xp.roll(u, 1, 1) + xp.roll(u, -1, 1))
 
@@ -108,6 +118,16 @@ def _programs(library: Any, xp: Any, flow: Any, compile: Callable[..., Any]) -> 
         "Floyd and Warshall's ways between 128 places": waiting(
             turns(128, lambda k, d: xp.minimum(d, d[:, k][:, None] + d[k][None])), uniform(128, 128)
         ),
+        "Gauss' elimination of 64 × 65, a turn a row": waiting(
+            turns(63, eliminated), uniform(64, 65) + 8 * np.eye(64, 65, dtype="f")
+        ),
+        "value iteration, 100 states, 4 actions, 100 turns": waiting(
+            turns(100, valued), np.zeros(100, "f"), uniform(4, 100, 100) / 50, uniform(4, 100)
+        ),
+        "subgradients of a support vector machine, 400 × 20, 100 turns": waiting(
+            turns(100, separated), np.zeros(20, "f"), uniform(400, 20) - 0.5
+        ),
+        "sums of 8 rows of 100,001": waiting(compile(lambda x: x.sum(1)), uniform(8, 100_001)),
         "PageRank of 300 places by a product, 30 turns": waiting(
             turns(30, lambda i, v, p: 0.0005 + 0.85 * (p @ v)), uniform(300) / 300, uniform(300, 300) / 150
         ),

@@ -16,7 +16,17 @@ from lavax.passes.fuse.lane_loops import Prepare, lanes_of, most_turns, prepared
 from lavax.passes.fuse.register_loops import most_turns_in_registers, register_kernel
 from lavax.passes.fuse.register_tables import tables_of
 from lavax.passes.fuse.sliced_loops import most_turns_of_slices
-from lavax.passes.kernels.commands import FLAG_BYTES, Command, Guard, Guarded, Repeat, Until, View, after_barrier, steps_of
+from lavax.passes.kernels.commands import (
+    FLAG_BYTES,
+    Command,
+    Guard,
+    Guarded,
+    Repeat,
+    Until,
+    View,
+    after_barrier,
+    steps_of,
+)
 from lavax.passes.kernels.kernel import Kernel, KernelStep
 from lavax.passes.schedule.embedding import (
     ControlFlow,

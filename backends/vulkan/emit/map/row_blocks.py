@@ -51,7 +51,7 @@ class Block:
 def block_of(kernel: Kernel, of_store: int) -> Block:
     """The block that reads least for a vector; `of_store`: how many vectors a store may write."""
     extents = [extent for extent in kernel.domain.outer if extent > 1]
-    if len(extents) < 2 or any(node.op == "gather" for node in kernel.graph.nodes):
+    if len(extents) < 2 or any(_keeps_apart(node, of_store) for node in kernel.graph.nodes):
         return Block(1, of_store)
     read = _read_often(kernel)
     all_rows = (extents[-2],) if extents[-2] <= ROW_BLOCKS.axis else ()
@@ -80,6 +80,12 @@ def ragged_block_of(kernel: Kernel) -> Block:
     elements = {(node, substitute(position, lane)) for node, position in positions for lane in lanes}
     one_by_one = VECTOR * VECTOR * sum(map(len, read.values()))
     return block if one_by_one - len(elements) >= ROW_BLOCKS.saved else Block()
+
+
+def _keeps_apart(node: Node, of_store: int) -> bool:
+    """Whether rows are best computed one by one for the sake of a node: a row that is looked up is read again for each
+    of them, but as texels if results are stored through descriptors, which takes less time than narrower stores."""
+    return _goes_to_many_places(node) or (node.op == "gather" and of_store > 1)
 
 
 def _goes_to_many_places(node: Node) -> bool:

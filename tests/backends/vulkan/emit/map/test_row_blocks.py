@@ -180,3 +180,26 @@ def test_which_row_is_stacked_is_known() -> None:
     """Each part is computed for its own row, and nothing is read for others."""
     source = dispatch_of(_graph("stacked rows"), CPU_DRIVER).shader.source.split("void main")[1]
     assert source.count("read_four(") == 3 and "?" not in source
+
+
+def test_rows_that_meet_a_row_that_is_looked_up() -> None:
+    """Each reads it as texels, if eight words are stored at once; one by one, where it is read by address."""
+    graph = simplify(lx.trace(pivoted)(lx.ShapeDtype((64, 96), "float32")))
+    kernels = [step.kernel for step in steps_of(schedule(prepare(graph)).steps)]
+    (kernel,) = (kernel for kernel in kernels if kernel.domain.outer == (64, 96))
+    assert [block_of(kernel, of_store).rows for of_store in (1, 2)] == [4, 1]
+
+
+def test_turns_over_rows_that_are_looked_up() -> None:
+    """In a workgroup's loop, by address."""
+    x = RANDOM.integers(0, 3, (48, 96)).astype("f") + 90 * np.eye(48, 96, dtype="f")
+
+    def turn(np: Any, k: Any, x: Any) -> Any:
+        row = x[k] / x[k, k]
+        return np.where((np.arange(48) == k)[:, None], row[None], x - x[:, k][:, None] * row[None])
+
+    function = lx.compile(lambda x: lx.fori_loop(0, 20, lambda k, x: turn(lnp, k, x), x))
+    expected = x.astype("d")
+    for k in range(20):
+        expected = turn(np, k, expected)
+    np.testing.assert_allclose(np.asarray(function(x)), expected, rtol=0, atol=2e-5)
