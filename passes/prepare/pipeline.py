@@ -58,6 +58,7 @@ def _without_complex_values(graph: Graph, target: Target) -> Graph:
 
 PASSES = (
     Pass("complex", _without_complex_values, "complex values become their real and imaginary parts"),
+    Pass("places", _anywhere(with_single_places_chosen), "updates of one place, read element by element, are choices"),
     Pass("widen", _anywhere(widen), "arithmetic of 8 and 16 bits is done in 32"),
     Pass("orders", _anywhere(sharing_orders), "values that are sorted and whose order is asked for are sorted once"),
     Pass("clips", _anywhere(comparing_clipped_values), "comparisons of a clipped value use the clip"),

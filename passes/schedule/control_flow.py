@@ -28,6 +28,7 @@ from lavax.passes.kernels.commands import (
     steps_of,
 )
 from lavax.passes.kernels.kernel import Kernel, KernelStep
+from lavax.passes.prepare.single_places import with_single_places_chosen
 from lavax.passes.schedule.embedding import (
     ControlFlow,
     LoweredControlFlow,
@@ -76,8 +77,8 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
         _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
     elif (halves := halves_of(flow.node, loops)) is not None:
         lowered.commands += rotated(flow, halves, loops.turns, schedule, lowered).commands()
-    elif turns := _turns_to_join(flow.node, loops, schedule):
-        _in_joined_turns(flow, turns, loops, schedule, lowered)
+    elif turns := _turns_to_join(scan := _with_places_chosen(flow.node), loops, schedule):
+        _in_joined_turns(replace(flow, node=scan), turns, loops, schedule, lowered)
     else:
         _in_dispatches(flow, loops, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))
@@ -92,6 +93,14 @@ def _in_dispatches(flow: ControlFlow, loops: Loops, schedule: Scheduler, lowered
 
 
 # -- several turns at once --------------------------------------------------------------------------------------------
+
+
+def _with_places_chosen(loop: Node) -> Node:
+    """The scan, whose turns may be joined if they choose what they set."""
+    if loop.op != "scan":
+        return loop
+    attrs = {**loop.attrs, "body": with_single_places_chosen(loop.attrs["body"])}
+    return make_node("scan", loop.operands, attrs, loop.type, loop.location)
 
 
 def _turns_to_join(scan: Node, loops: Loops, schedule: Scheduler) -> int:
