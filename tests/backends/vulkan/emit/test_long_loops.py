@@ -17,8 +17,8 @@ def test_a_long_column_is_summed_whole() -> None:
 
 
 def test_a_long_row_of_many_is_one_workgroup_s_on_a_gpu() -> None:
-    """On a CPU driver, where a row is a subgroup's at most, long rows go in parts whatever their number. Where rows begin
-    between vectors, what is left of them behind whole parts is a kernel's of its own."""
+    """On a CPU driver, where a row is a subgroup's at most, long rows go in parts whatever their number. Where rows
+    begin between vectors, what is left of them behind whole parts is a kernel's of its own."""
     x = RANDOM.integers(-3, 4, (260, 70_001)).astype(np.float32)
     graph = lx.compile(lambda x: lnp.sum(x, axis=1)).lower(x).optimized
     for device, kernels in ((backend_with(kind="gpu"), 1), (backend_with(kind="cpu"), 3)):
