@@ -32,6 +32,7 @@ from lavax.passes.prepare.moments import with_moments_in_parts
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
 from lavax.passes.prepare.parts_for_maps import with_parts_for_maps
 from lavax.passes.prepare.parts_for_rows import with_parts_for_rows
+from lavax.passes.prepare.single_places import with_single_places_chosen
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
 from lavax.passes.prepare.spread_convolutions import with_forms_of_spread_convolutions
 from lavax.passes.prepare.vector_norms import with_norms_in_products
