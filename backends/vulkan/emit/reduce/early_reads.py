@@ -42,7 +42,7 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
         seen.add(instance)
         is_single = _is_single(instance, kernel)
         if node.op == INPUT and is_single:
-            found[instance] = None
+            _add(found, instance)
         if node.op not in READS:
             continue
         reads = READS[node.op](node, at)
@@ -51,7 +51,8 @@ def early_reads(kernel: Kernel) -> list[_Instance]:
             if not all(place in known for place in coordinates):
                 stack += coordinates
                 continue
-            found |= dict.fromkeys(place for place in coordinates if is_single)
+            for place in coordinates if is_single else ():
+                _add(found, place)
         stack += reversed(reads)
     return list(found)
 
@@ -61,16 +62,18 @@ def early_functions(kernel: Kernel) -> list[_Instance]:
 
     Before them the integers that give their positions.
     """
-    known = _known(kernel)
-    computed = [instance for instance in known if instance[0].op != INPUT]
-    functions = [each for each in computed if cost_of(each[0]) >= FUNCTION_COST and _is_single(each, kernel)]
-    wanted = set(functions)
-    stack = list(functions)
-    while stack:
-        places = [place for place in _places(stack.pop()) if place not in wanted]
-        wanted.update(places)
-        stack += places
-    return [each for each in known if each in wanted]
+    found: dict[_Instance, None] = {}
+    for instance in _known(kernel):
+        if instance[0].op != INPUT and cost_of(instance[0]) >= FUNCTION_COST and _is_single(instance, kernel):
+            _add(found, instance)
+    return list(found)
+
+
+def _add(found: dict[_Instance, None], instance: _Instance) -> None:
+    """Adds the instance behind the integers that give its position."""
+    for place in _places(instance):
+        _add(found, place)
+    found[instance] = None
 
 
 def _places(instance: _Instance) -> list[_Instance]:
