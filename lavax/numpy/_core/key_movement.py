@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -10,10 +11,16 @@ from lavax.ir.types import uint32
 from lavax.numpy._core.errors import dtype_error
 from lavax.tracer.pytrees import key_trees
 from lavax.tracer.pytrees.pytree import unflatten
+from lavax.tracer.tracing.convert import is_numeric
 from lavax.tracer.transforms.vmap import vmap
 from lavax.tracer.values.key_array import KeyArray, KeyDtype, KeyOperandError
 from lavax.tracer.values.value import Value
 
+# Parameters whose elements are moved, besides those for which keys are given.
+_MOVED = frozenset(
+    ("arr", "cases", "choicelist", "default", "fill_value", "new", "on_false", "on_true", "update", "updates", "values")
+    + ("x", "y")
+)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -33,6 +40,7 @@ def moves_keys(function: _Function) -> _Function:
 
 def _moved(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The function of each word. Positions, masks and settings are the same for all."""
+    _require_keys(function, args, kwargs)
     leaves, structure = key_trees.flatten((tuple(args), kwargs))
     places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, KeyArray)]
     if not places:
@@ -47,6 +55,16 @@ def _moved(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
 
     found = vmap(of_word, in_axes=-1, out_axes=-1)(*(leaves[place].words for place in places))
     return key_trees.map(KeyArray, found)
+
+
+def _require_keys(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raises DtypeError if an argument whose elements are moved has numbers: it would give them for words of keys."""
+    for name, given in inspect.signature(function).bind(*args, **kwargs).arguments.items():
+        found = key_trees.leaves(given)
+        moved = name in _MOVED or any(isinstance(leaf, KeyArray) for leaf in found)
+        for leaf in found:
+            if moved and is_numeric(leaf) and not isinstance(leaf, KeyArray):
+                raise dtype_error(f"{function.__name__}: random keys go with keys alone, got numbers for {name}")
 
 
 def makes_keys(function: _Function) -> _Function:

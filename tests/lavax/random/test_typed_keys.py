@@ -157,9 +157,23 @@ def test_keys_are_no_numbers(use: Callable[[Any], Any]) -> None:
         use(one())
 
 
-def test_keys_do_not_join_numbers() -> None:
-    with pytest.raises(TypeError):
-        lnp.concatenate([three(), lnp.zeros(3)])
+MIXED: list[Callable[[Any], Any]] = [
+    lambda keys: lnp.concatenate([keys, lnp.zeros(3)]),
+    lambda keys: lnp.stack([keys, np.zeros(3, np.uint32)]),
+    lambda keys: lnp.where(np.asarray(MASK), keys, 0),
+    lambda keys: lnp.where(np.asarray(MASK), np.uint32(1), keys),
+    lambda keys: lnp.select([np.asarray(MASK)], [keys], 0),
+    lambda keys: lnp.append(keys, np.uint32(1)),
+    lambda keys: keys.at[0].set(5),
+    lambda keys: lax.select(np.asarray(MASK), keys, np.zeros(3, np.uint32)),
+    lambda keys: lax.dynamic_update_slice(keys, np.zeros(1, np.uint32), (0,)),
+]
+
+
+@pytest.mark.parametrize("mix", MIXED)
+def test_keys_do_not_join_numbers(mix: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match="random keys go with keys alone"):
+        mix(three())
 
 
 def test_keys_go_through_loops_and_branches() -> None:
