@@ -90,8 +90,8 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
             steps=lambda points, across, part: steps_of(points, across, part, profile),
             mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, profile),
             few_steps=lambda points, numbers: few_steps_of(points, numbers, profile),
-            across_steps=lambda points, behind, numbers, inverse: across_steps_of(
-                points, behind, numbers, inverse, profile
+            across_steps=lambda points, behind, numbers, inverse, cosines: across_steps_of(
+                points, behind, numbers, inverse, cosines, profile
             ),
             convolved_steps=lambda least, lines: convolved_steps_of(least, lines, profile),
             odd_steps=lambda points: odd_steps_of(points, profile),

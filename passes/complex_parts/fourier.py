@@ -163,7 +163,7 @@ def _across(
         return None
     found = _Across(axes[-1], axes)
     lines, _, behind = found.form(first.operands[0])
-    return found if transforms.across_steps(length, behind, lines * length * behind, inverse) else None
+    return found if transforms.across_steps(length, behind, lines * length * behind, inverse, False) else None
 
 
 def _whole(z: Parts) -> Node:

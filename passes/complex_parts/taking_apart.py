@@ -15,6 +15,7 @@ from lavax.passes.build.builder import build, located, set_location
 from lavax.passes.build.inline import inner_graphs
 from lavax.passes.complex_parts.cosine_lines import with_cosine_lines
 from lavax.passes.complex_parts.cosine_spectra import with_cosine_spectra
+from lavax.passes.complex_parts.cosines_across import with_cosines_across
 from lavax.passes.complex_parts.elementwise import RULES, Value
 from lavax.passes.complex_parts.folded_lines import with_folded_lines
 from lavax.passes.complex_parts.fourier import TRANSFORMS
@@ -43,7 +44,9 @@ def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
         whole_of = dict(zip(graph.inputs, inputs, strict=True))
         outputs = [whole_of[output] if output in whole_of else _interleaved(found[output]) for output in graph.outputs]
         whole = remove_stop_gradient(graph_of(inputs, outputs))
-        return with_folded_lines(whole) if transforms is not None and transforms.cosines else whole
+        if transforms is None or not transforms.cosines:
+            return whole
+        return with_cosines_across(with_folded_lines(whole), transforms)
 
 
 def holds_complex(graph: Graph) -> bool:

@@ -200,7 +200,7 @@ def _no_convolved_steps(least: int, lines: int) -> Sequence[int]:
     return ()
 
 
-def _no_across_steps(points: int, behind: int, numbers: int, inverse: bool) -> Sequence[int]:
+def _no_across_steps(points: int, behind: int, numbers: int, inverse: bool, cosines: bool) -> Sequence[int]:
     return ()
 
 
@@ -218,8 +218,9 @@ class Transforms:
     # inverse; none if it is a transform of complex numbers.
     odd_steps: Callable[[int], Sequence[int]] = _no_odd_steps
     # Of a transform of so many real points, or of its inverse, if so many lines are neighbours in memory and all lines
-    # have so many numbers, with the step on real numbers first; none if lines are put along memory before.
-    across_steps: Callable[[int, int, int, bool], Sequence[int]] = _no_across_steps
+    # have so many numbers, with the step on real numbers first, and whether a cosine transform has real numbers at both
+    # ends; none if lines are put along memory before.
+    across_steps: Callable[[int, int, int, bool, bool], Sequence[int]] = _no_across_steps
     # Of a transform of so many points, if all lines together have so few numbers that short code matters more than how
     # many steps there are; none if not.
     few_steps: Callable[[int, int], Sequence[int]] = _no_few_steps

@@ -352,6 +352,16 @@ def _across_from_reals() -> Iterator[Case]:
         values = sample(generator(f"across{points}{rest}"), TensorType((lines, points, rest, behind), dtype))
         result = TensorType((lines, rest, points // 2 + 1, behind, 2), dtype)
         yield case_of("fourier_across_from_reals", f"{dtype}-{points}-{rest}", [values], {}, result)
+        for fold in (1, -1):
+            label = f"folded-{dtype}-{points}-{rest}-{fold}"
+            yield case_of("fourier_across_from_reals", label, [values], dict(folded=fold), result)
+    for (lines, points, behind), dtype, sign in product(_ACROSS, (float32, float64), (1, -1)):
+        random, result = generator(f"cosines across{points}"), TensorType((lines, points, behind), dtype)
+        values = sample(random, TensorType((lines, points, 1, behind), dtype))
+        tables = [sample(random, TensorType((points // 2 + 1,), dtype)) / 8 for _ in range(2)]
+        for fold in (0, sign):
+            attrs, label = dict(folded=fold, cosines=sign), f"cosines-{dtype}-{points}-{sign}-{fold}"
+            yield case_of("fourier_across_from_reals", label, [values, *tables], attrs, result)
 
 
 def _across_to_reals() -> Iterator[Case]:
@@ -360,6 +370,14 @@ def _across_to_reals() -> Iterator[Case]:
         values = sample(generator(f"across to{points}{rest}"), operand)
         result = TensorType((lines, points, rest, behind), dtype)
         yield case_of("fourier_across_to_reals", f"{dtype}-{points}-{rest}", [values], dict(columns=points), result)
+        for fold in (1, -1):
+            attrs, label = dict(columns=points, folded=fold), f"folded-{dtype}-{points}-{rest}-{fold}"
+            yield case_of("fourier_across_to_reals", label, [values], attrs, result)
+    for (lines, points, behind), dtype, fold in product(_ACROSS, (float32, float64), (0, 1, -1)):
+        result = TensorType((lines, points, behind), dtype)
+        values = sample(generator(f"cosines to{points}"), result)
+        attrs, label = dict(columns=points, folded=fold, cosines=1), f"cosines-{dtype}-{points}-{fold}"
+        yield case_of("fourier_across_to_reals", label, [values], attrs, result)
 
 
 # Points of the step and between them.
@@ -373,6 +391,11 @@ def _across_to_half() -> Iterator[Case]:
         result = TensorType((lines, points * rest * columns // 2 + 1, behind, 2), dtype)
         label = f"{dtype}-{points}-{rest}-{columns}"
         yield case_of("fourier_across_to_half", label, [values], dict(columns=columns), result)
+        length, random = points * rest * columns, generator(f"tables across{points}{rest}{columns}")
+        tables = [sample(random, TensorType((length // 2 + 1,), dtype)) / 8 for _ in range(2)]
+        for sign in (1, -1):
+            attrs, form = dict(columns=columns, cosines=sign), TensorType((lines, length, behind), dtype)
+            yield case_of("fourier_across_to_half", f"{label}-cosines{sign}", [values, *tables], attrs, form)
 
 
 def _across_from_half() -> Iterator[Case]:
@@ -384,6 +407,8 @@ def _across_from_half() -> Iterator[Case]:
         label = f"{dtype}-{points}-{rest}-{columns}"
         attrs = dict(length=length, columns=columns, rest=rest)
         yield case_of("fourier_across_from_half", label, [values], attrs, result)
+        values = sample(generator(f"cosines whole{length}"), TensorType((lines, length, behind), dtype))
+        yield case_of("fourier_across_from_half", f"{label}-cosines", [values], {**attrs, "cosines": 1}, result)
 
 
 # Shapes of x and of the weights, stride, dilation, terms of a part.

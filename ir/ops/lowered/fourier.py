@@ -28,7 +28,7 @@ def _infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorTy
 def _evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
     whole, is_folded = arrays[0], attrs["folded"] != 0
     if is_folded and not attrs["reverse"]:
-        whole = _folded(whole.reshape(len(whole), -1), attrs["folded"]).reshape(whole.shape)
+        whole = folded_line(whole.reshape(len(whole), -1), attrs["folded"]).reshape(whole.shape)
     x = whole[..., 0] + 1j * whole[..., 1]
     _, points, rest, _ = x.shape
     transform, norm = (np.fft.ifft, "forward") if attrs["reverse"] else (np.fft.fft, "backward")
@@ -37,18 +37,20 @@ def _evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType,
     found = np.swapaxes(transform(x, axis=1, norm=norm) * roots[:, :, None], 1, 2)  # type: ignore[arg-type]
     parts = np.stack([found.real, found.imag], -1).astype(dtype)
     if is_folded and attrs["reverse"]:
-        parts = _unfolded(parts.reshape(len(parts), -1), attrs["folded"])
+        parts = unfolded_line(parts.reshape(len(parts), -1), attrs["folded"])
     return parts.reshape(type.shape)
 
 
-def _folded(lines: np.ndarray, sign: int) -> np.ndarray:
-    """The numbers at even places, and those at odd ones from the last to the first."""
+def folded_line(lines: np.ndarray, sign: int) -> np.ndarray:
+    """The numbers of lines [b, n, …] at even places, and those at odd ones from the last to the first."""
     return np.concatenate([lines[:, ::2], sign * lines[:, 1::2][:, ::-1]], 1)
 
 
-def _unfolded(lines: np.ndarray, sign: int) -> np.ndarray:
-    half = lines.shape[1] // 2
-    return np.stack([lines[:, :half], sign * lines[:, half:][:, ::-1]], -1).reshape(lines.shape)
+def unfolded_line(lines: np.ndarray, sign: int) -> np.ndarray:
+    """The other way."""
+    found, half = np.empty_like(lines), (lines.shape[1] + 1) // 2
+    found[:, ::2], found[:, 1::2] = lines[:, :half], sign * lines[:, half:][:, ::-1]
+    return found
 
 
 def _check_fold(name: str, x: TensorType, attrs: Attributes, numbers: int, apart: int) -> None:
@@ -155,7 +157,7 @@ def _evaluate_cosines(
     half = points * behind
     form = TensorType((lines, half + 1, 2), type.dtype)
     if attrs["folded"]:
-        x = _folded(x.reshape(lines, -1), attrs["folded"]).reshape(x.shape)
+        x = folded_line(x.reshape(lines, -1), attrs["folded"]).reshape(x.shape)
     spectrum = _evaluate_spectrum([x], attrs, form, np.dtype(np.float64))
     real, imaginary = spectrum[..., 0], spectrum[..., 1]
     ahead = 2 * (real * arrays[1] + imaginary * arrays[2])

@@ -187,34 +187,38 @@ def _to_reals(node: Node, target: Target) -> Node:
 
 
 def _across_from_reals(node: Node, target: Target) -> Node:
-    (x,) = node.operands
+    x, *tables = node.operands
     lines, points, rest, behind = x.shape
-    steps = () if rest > 1 else target.transforms.across_steps(points, behind, lines * points * behind, False)
+    numbers, has_cosines = lines * points * behind, node.attrs["cosines"] != 0
+    steps = () if rest > 1 else target.transforms.across_steps(points, behind, numbers, False, has_cosines)
     if len(steps) < 2:
         return node
     first, *widths, last = steps
     held, rest = first // 2 + 1, points // first
     form = x.type.with_shape((lines, rest, 1, held * behind, 2))
-    x = build("fourier_across_from_reals", reshape(x, (lines, first, rest, behind)), type=form)
+    columns, fold = reshape(x, (lines, first, rest, behind)), node.attrs["folded"]
+    x = build("fourier_across_from_reals", columns, type=form, folded=fold)
     ahead = reshape(_in_steps(x, widths, False), (lines, last, rest // last, held, behind, 2))
-    return build("fourier_across_to_half", ahead, type=node.type, columns=first)
+    attrs = {"columns": first, "cosines": node.attrs["cosines"]}
+    return build("fourier_across_to_half", ahead, *tables, type=node.type, **attrs)
 
 
 def _across_to_reals(node: Node, target: Target) -> Node:
     (s,) = node.operands
-    lines, rest, _, behind, _ = s.shape
-    points = node.attrs["columns"]
-    steps = () if rest > 1 else target.transforms.across_steps(points, behind, lines * points * behind, True)
+    points, cosines = node.attrs["columns"], node.attrs["cosines"]
+    lines, rest, _, behind = (s.shape[0], 1, points, s.shape[2]) if cosines else s.shape[:-1]
+    numbers = lines * points * behind
+    steps = () if rest > 1 else target.transforms.across_steps(points, behind, numbers, True, cosines != 0)
     if len(steps) < 2:
         return node
     last, first, *widths = steps
     held, rest = last // 2 + 1, points // last
     form = s.type.with_shape((lines, rest // first, 1, first * held * behind, 2))
-    s = reshape(s, (lines, points // 2 + 1, behind, 2))
-    attrs = {"length": points, "columns": last, "rest": rest // first}
+    s = s if cosines else reshape(s, (lines, points // 2 + 1, behind, 2))
+    attrs = {"length": points, "columns": last, "rest": rest // first, "cosines": cosines}
     found = build("fourier_across_from_half", s, type=form, **attrs)
     ahead = reshape(_in_steps(found, widths, True), (lines, rest, held, behind, 2))
-    return build("fourier_across_to_reals", ahead, type=node.type, columns=last)
+    return build("fourier_across_to_reals", ahead, type=node.type, columns=last, folded=node.attrs["folded"])
 
 
 def _held(columns: int) -> int:

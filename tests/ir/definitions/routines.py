@@ -341,6 +341,18 @@ def fourier_across_from_reals(
     """As `fourier_from_reals`, of each of the lines behind."""
     x = arrays[0]
     lines, points, rest, behind = x.shape
+    if attrs["folded"]:
+        whole = np.swapaxes(x.reshape(lines, points * rest, behind), 1, 2).reshape(lines * behind, -1)
+        x = np.swapaxes(_in_order(whole, attrs["folded"]).reshape(lines, behind, -1), 1, 2).reshape(x.shape)
+    if attrs["cosines"]:
+        line, row, back = place
+        half = TensorType((lines, points // 2 + 1, behind, 2), type.dtype)
+        plain = {"folded": 0, "cosines": 0}
+
+        def part(frequency: int, side: int) -> Any:
+            return fourier_across_from_reals([x], plain, half, (line, frequency, back, side))
+
+        return _odd_cosine(part, arrays[1:], 2 * attrs["cosines"], points, row)
     at = np.ravel_multi_index(place, type.shape)
     form = (lines, rest, points // 2 + 1, behind, 2)
     line, other, frequency, back, side = (int(n) for n in np.unravel_index(at, form))
@@ -354,6 +366,13 @@ def fourier_across_to_half(
     """The frequency column + columns·row of the line, or the conjugate of the opposite one; the ends are real."""
     x, columns = arrays[0], attrs["columns"]
     _, points, rest, held, _, _ = x.shape
+    if attrs["cosines"]:
+        line, row, back = place
+
+        def part(frequency: int, side: int) -> Any:
+            return fourier_across_to_half(arrays, {**attrs, "cosines": 0}, type, (line, frequency, back, side))
+
+        return _odd_cosine(part, arrays[1:], 2 * attrs["cosines"], points * rest * columns, row)
     line, frequency, back, side = place
     if side == 1 and frequency in (0, points * rest * columns / 2):
         return 0.0
@@ -365,11 +384,23 @@ def fourier_across_to_half(
     return _part(found if is_held else found.conjugate(), side)
 
 
+def _spectrum_across(x: np.ndarray) -> np.ndarray:
+    """Of lines of a cosine transform of type 3, x[k] and x[n − k], turned."""
+    lines, length, behind = x.shape
+    found = np.empty((lines, length // 2 + 1, behind, 2))
+    for line, k, back in product(range(lines), range(length // 2 + 1), range(behind)):
+        number = complex(x[line, k, back], -x[line, length - k, back] if k else 0.0)
+        number *= cmath.exp(0.5j * math.pi * k / length)
+        found[line, k, back] = number.real, number.imag
+    return found
+
+
 def fourier_across_from_half(
     arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place
 ) -> Any:
     """A step in reverse, of the columns of the whole spectrum that half of it gives."""
     s, length, columns, rest = arrays[0], attrs["length"], attrs["columns"], attrs["rest"]
+    s = _spectrum_across(s) if attrs["cosines"] else s
     points = length // (columns * rest)
     line, other, frequency, column, back, side = place
 
@@ -387,9 +418,18 @@ def fourier_across_to_reals(
 ) -> Any:
     """The real part of the sum over all frequencies, those beyond half as conjugates."""
     z, points = arrays[0], attrs["columns"]
+    z = _spectrum_across(z)[:, None] if attrs["cosines"] else z
     lines, rest, _, behind, _ = z.shape
     at = np.ravel_multi_index(place, type.shape)
     line, point, other, back = (int(n) for n in np.unravel_index(at, (lines, points, rest, behind)))
+    if attrs["folded"]:
+        plain = {"columns": points, "folded": 0, "cosines": 0}
+        form = TensorType((lines, points * rest, behind), type.dtype)
+
+        def number(at: int) -> Any:
+            return fourier_across_to_reals([z], plain, form, (line, at, back))
+
+        return _with_order(number, attrs["folded"], points * rest, point * rest + other)
     found = z[line, other, 0, back, 0]
     for k in range(1, points // 2 + 1):
         twice = 1 if 2 * k == points else 2

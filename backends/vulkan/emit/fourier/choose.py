@@ -373,16 +373,20 @@ def _between(points: int, rest: int, behind: int, widest: int, profile: DevicePr
     return _steps(primes, widest)
 
 
-def across_steps_of(points: int, behind: int, numbers: int, inverse: bool, profile: DeviceProfile) -> Sequence[int]:
+def across_steps_of(
+    points: int, behind: int, numbers: int, inverse: bool, cosines: bool, profile: DeviceProfile
+) -> Sequence[int]:
     """The points of each step of a transform of real lines, or of its inverse, of which so many are neighbours in
     memory, the step on real numbers first; none on a GPU, or if neighbours are an odd number. All lines together have
-    so many numbers."""
+    so many numbers. The inverse of a cosine transform (`cosines`) reads real numbers, half as far apart."""
     if profile.kind != "cpu" or points == 1 or behind % 2:
         return ()
     limits = REGISTER_LIMITS
     are_few = points > FEW_NUMBERS.points and numbers <= FEW_NUMBERS.numbers
     short = FEW_NUMBERS.widest if are_few else limits.spread_points if inverse and numbers > limits.spread else None
-    widest, others = (short, short) if short else (limits.real_across, limits.together)
+    widest, others = short or limits.real_across, short or limits.together
+    if cosines and not are_few:
+        others = limits.together
     firsts = [first for first in range(2, min(points, widest) + 1) if points % first == 0]
     ways = [(first, *_rest_across(points // first, others)) for first in firsts]
     return min(ways, key=lambda way: (len(way), way[0] + 2 * sum(way[1:]), max(way[1:], default=1)), default=())
@@ -404,6 +408,11 @@ def reals_together(points: int, behind: int, inverse: bool) -> int:
 def complex_together(points: int, behind: int) -> int:
     """The same of complex numbers."""
     return 2 if points <= REGISTER_LIMITS.together and behind % 2 == 0 else 1
+
+
+def cosines_together(points: int, behind: int) -> int:
+    """The same of complex numbers that real ones are written for."""
+    return 4 if points <= REGISTER_LIMITS.four_to_reals and behind % 4 == 0 else complex_together(points, behind)
 
 
 def largest_prime(profile: DeviceProfile) -> int:

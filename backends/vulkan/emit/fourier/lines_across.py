@@ -9,24 +9,19 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
-from lavax.backends.vulkan.emit.fourier.choose import complex_together, reals_together
-from lavax.backends.vulkan.emit.fourier.numbers import (
-    read_four,
-    read_neighbours,
-    read_number,
-    write_four,
-    write_neighbours,
-    write_number,
-    write_real,
-)
+from lavax.backends.vulkan.emit.fourier.choose import complex_together, cosines_together, reals_together
+from lavax.backends.vulkan.emit.fourier.cosines_across import spectrum_across, write_cosines
+from lavax.backends.vulkan.emit.fourier.folded_places import place_of_folded
+from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.read_ahead import Rows, read_ahead
 from lavax.backends.vulkan.emit.fourier.real_butterflies import points_of, spectrum_of
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_one, unit_root
+from lavax.backends.vulkan.emit.fourier.rows_across import RealRows
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.passes.kernels.index import Index, linear, quotient, remainder, unflatten
+from lavax.passes.kernels.index import Index, clamp, constant, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
 
 
@@ -38,25 +33,33 @@ def emit_across_from_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool)
     count = lines * rest * behind // together
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         step = _RealStep(routine, points, rest, behind, together, number, -1)
-        found = step.turned(spectrum_of(step.registers, [step.read(point) for point in range(points)]))
-        first = linear([(step.row, len(found) * behind), (step.first, 1)])
-        read_ahead(routine, [Rows(first, len(found), behind)], together)
-        for k, x in enumerate(found):
-            start = linear([(step.row, len(found) * behind), (step.first, 1)], k * behind)
-            _write_numbers(routine, start, x, together)
+        half = spectrum_of(step.registers, [step.read(point) for point in range(points)])
+        if routine.node.attrs["cosines"]:
+            for k, x in enumerate(half):
+                write_cosines(step.rows, constant(k), x)
+        else:
+            found, start = step.turned(half), linear([(step.row, len(half) * behind), (step.first, 1)])
+            read_ahead(routine, [Rows(start, len(found), behind)], together)
+            for k, x in enumerate(found):
+                _write_numbers(routine, linear([(start, 1)], k * behind), x, together)
     return routine.close(count)
 
 
 def emit_across_to_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a last step of the inverse."""
     routine = open_routine(kernel, profile, lifted)
-    (lines, rest, held, behind, _), points = routine.operands[0].shape, routine.node.attrs["columns"]
+    shape, points, has_cosines = routine.operands[0].shape, routine.node.attrs["columns"], routine.node.attrs["cosines"]
+    lines, rest, held, behind = (shape[0], 1, points // 2 + 1, shape[2]) if has_cosines else shape[:-1]
     together = reals_together(points, behind, True)
     count = lines * rest * behind // together
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         step = _RealStep(routine, points, rest, behind, together, number, 1)
-        starts = (linear([(step.row, held * behind), (step.first, 1)], k * behind) for k in range(held))
-        row = step.turned([_read_numbers(step.registers, routine, start) for start in starts])
+        if has_cosines:
+            spectrum = spectrum_across(step.single, step.rows, constant(0))
+            row = [spectrum.number(k) for k in range(held)]
+        else:
+            starts = (linear([(step.row, held * behind), (step.first, 1)], k * behind) for k in range(held))
+            row = step.turned([_read_numbers(step.registers, routine, start) for start in starts])
         step.read_ahead()
         for point, text in enumerate(points_of(step.registers, row, points)):
             step.write(point, text)
@@ -76,38 +79,38 @@ class _RealStep:
         self.first = linear([(remainder(number, behind // together), together)])
         self.line, self.place = quotient(self.row, rest), remainder(self.row, rest)
         self.single, self.registers = (Registers(self.body, routine.node.dtype, n, sign) for n in (1, together))
+        self.rows = RealRows(routine, self.registers, self.line, points * rest, behind, self.first)
 
-    def _at(self, point: int, unit: int = 1) -> Index:
-        """The position of a point of the first line, in so many numbers."""
-        across = self.rest * self.behind // unit
-        parts = [(self.line, self.points * across), (self.place, self.behind // unit)]
-        return linear([*parts, (quotient(self.first, unit), 1)], point * across)
+    def _place(self, point: int) -> tuple[Index, str]:
+        """Where whole lines have a point, and the factor that its text has."""
+        place = linear([(self.place, 1)], point * self.rest)
+        return place_of_folded(self.routine, place, self.points * self.rest)
 
     def read(self, point: int) -> str:
-        operand = self.routine.operands[0]
-        if self.together == 4:
-            return read_four(self.routine, operand, self._at(point))
-        if self.together == 2:
-            both = read_number(self.routine, operand, self._at(point, 2))
-            return self.body.declare(
-                self.body.scopes[-1], self.registers.kind, f"{self.registers.kind}({both.real}, {both.imaginary})"
-            )
-        return self.routine.read(operand, unflatten(self._at(point), operand.shape))
+        place, factor = self._place(point)
+        text = self.rows.read(place)
+        if not factor:
+            return text
+        return self.body.declare(self.body.scopes[-1], self.registers.kind, f"{factor}{text}")
 
     def read_ahead(self) -> None:
-        """What `write` writes, whose positions count real numbers."""
-        if self.together % 2 == 0 and self.behind % 2 == 0:
-            apart = self.rest * self.behind // 2
-            read_ahead(self.routine, [Rows(self._at(0, 2), self.points, apart)], self.together // 2)
+        """What `write` writes, whose positions count real numbers. Of lines in another order those are left out that
+        may be in either half."""
+        if self.together % 2 or self.behind % 2:
+            return
+        length, apart = self.points * self.rest, self.rest * self.behind // 2
+        if not self.routine.node.attrs["folded"]:
+            read_ahead(self.routine, [Rows(self.rows.position(self.place, 2), self.points, apart)], self.together // 2)
+            return
+        ahead = sum(2 * (self.place.high + point * self.rest) < length for point in range(self.points))
+        back = sum(2 * (self.place.low + point * self.rest) >= length for point in range(self.points))
+        first, last = linear([(self.place, 2)]), linear([(self.place, -2)], 2 * (self.rest - 1) + 1)
+        rows = [Rows(self.rows.position(place, 2), count, 2 * apart) for place, count in ((first, ahead), (last, back))]
+        read_ahead(self.routine, rows, self.together // 2)
 
     def write(self, point: int, text: str) -> None:
-        if self.together == 4:
-            write_four(self.routine, self._at(point), text)
-        elif self.together == 2:
-            name = self.body.declare(self.body.scopes[-1], self.registers.kind, text)
-            write_number(self.routine, self._at(point, 2), Number(f"{name}.x", f"{name}.y"))
-        else:
-            write_real(self.routine, self._at(point), text)
+        place, factor = self._place(point)
+        self.rows.write(place, f"{factor}({text})" if factor else text)
 
     def turned(self, numbers: list[Number]) -> list[Number]:
         """The numbers times the roots of their frequency and their place, which all lines share."""
@@ -118,15 +121,18 @@ def emit_across_to_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) ->
     """The shader of a last step."""
     routine = open_routine(kernel, profile, lifted)
     lines, points, rest, held, behind, _ = routine.operands[0].shape
-    columns = routine.node.attrs["columns"]
-    together = complex_together(points, behind)
+    columns, has_cosines = routine.node.attrs["columns"], routine.node.attrs["cosines"] != 0
+    together = (cosines_together if has_cosines else complex_together)(points, behind)
     every, count = rest * held * behind, lines * rest * held * behind // together
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         step = _HalfStep(routine, points, rest, columns, behind, together, number, -1)
         at = [(step.line, points * every), (step.own, together)]
         reads = (linear(at, point * every) for point in range(points))
         found = transformed(step.registers, [_read_numbers(step.registers, routine, start) for start in reads])
-        step.read_ahead(points)
+        if has_cosines:
+            step.read_cosines_ahead(points)
+        else:
+            step.read_ahead(points)
         for k, x in enumerate(found):
             step.write(k, x)
     return routine.close(count)
@@ -135,14 +141,14 @@ def emit_across_to_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) ->
 def emit_across_from_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a first step of the inverse."""
     routine = open_routine(kernel, profile, lifted)
-    lines, _, behind, _ = routine.operands[0].shape
+    lines, _, behind, *_ = routine.operands[0].shape
     length, columns, rest = (routine.node.attrs[name] for name in ("length", "columns", "rest"))
     points, held = length // (columns * rest), columns // 2 + 1
     together = complex_together(points, behind)
     count = lines * rest * held * behind // together
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         step = _HalfStep(routine, points, rest, columns, behind, together, number, 1)
-        found = transformed(step.registers, [step.read(point) for point in range(points)])
+        found = transformed(step.registers, step.read(points))
         found = _turned(step.single, step.registers, found, step.place, points * rest, rest)
         every = held * behind
         row = linear([(step.line, rest), (step.place, 1)])
@@ -173,28 +179,38 @@ class _HalfStep:
         self.place, self.column = quotient(column, held), remainder(column, held)
         self.first = linear([(remainder(self.own, each), together)])
         self.single, self.registers = (Registers(self.body, routine.node.dtype, n, sign) for n in (1, together))
+        self.rows = RealRows(routine, self.registers, self.line, self.length, behind, self.first)
 
-    def _place_of(self, q: int) -> tuple[Index, str, str]:
-        """Where half the spectrum has the number or its conjugate: "" or "-" if that is known, or the name of what is
-        true if it has the number; and the text of what is true if the frequency is an end, whose number is real."""
-        start = [(self.line, self.half * self.behind), (self.first, 1)]
+    def _frequency_of(self, q: int) -> tuple[Index, str, str]:
+        """The frequency up to half of which the number is, or its conjugate: "" or "-" if that is known, or the name of
+        what is true if it is the number; and the text of what is true if that is an end, whose number is real."""
         plain = linear([(self.column, 1), (self.place, self.columns)], q * self.columns * self.rest)
         opposite = linear([(plain, -1)], self.length)
         frequency, scope = self.body.index(plain), self.body.scopes[-1]
         ends = (end for end in (0, self.length // 2) if plain.low <= end <= plain.high)
         is_end = " || ".join(f"{frequency} == {end}" for end in ends if end == 0 or self.length % 2 == 0)
         if plain.high < self.half:
-            return linear([*start, (plain, self.behind)]), "", is_end
+            return plain, "", is_end
         if plain.low >= self.half:
-            return linear([*start, (opposite, self.behind)]), "-", is_end
+            return opposite, "-", is_end
         is_plain = self.body.declare(scope, "bool", f"{frequency} < {self.half}")
         text = f"{is_plain} ? {frequency} : {self.body.index(opposite)}"
-        at = self.routine.position(f"held{q}", text, self.half)
-        return linear([*start, (at, self.behind)]), is_plain, is_end
+        return self.routine.position(f"held{q}", text, self.half), is_plain, is_end
 
-    def read(self, q: int) -> Number:
-        position, sign, is_end = self._place_of(q)
-        x = _read_numbers(self.registers, self.routine, position)
+    def _position(self, frequency: Index) -> Index:
+        return linear([(self.line, self.half * self.behind), (self.first, 1), (frequency, self.behind)])
+
+    def read(self, points: int) -> list[Number]:
+        """The numbers of all points."""
+        if not self.routine.node.attrs["cosines"]:
+            return [self._read(q) for q in range(points)]
+        own = linear([(self.column, 1), (self.place, self.columns)])
+        spectrum = spectrum_across(self.single, self.rows, own)
+        return [spectrum.number(q * self.columns * self.rest) for q in range(points)]
+
+    def _read(self, q: int) -> Number:
+        frequency, sign, is_end = self._frequency_of(q)
+        x = _read_numbers(self.registers, self.routine, self._position(frequency))
         imaginary = self._with_sign(x, sign).imaginary
         if is_end:
             imaginary = f"{is_end} ? {self.registers.zero} : {imaginary}"
@@ -218,11 +234,24 @@ class _HalfStep:
         ]
         read_ahead(self.routine, rows, self.together)
 
+    def read_cosines_ahead(self, points: int) -> None:
+        """The same of the real numbers of each frequency, at its place and as far from the other end, or one behind."""
+        if self.together % 2 or self.behind % 2:
+            return
+        apart = self.columns * self.rest
+        first = linear([(self.column, 1), (self.place, self.columns)])
+        last = linear([(first, -1)], self.length - (points - 1) * apart)
+        rows = [
+            Rows(self.rows.position(place, 2), points, apart * self.behind // 2)
+            for place in (clamp(first, 0, self.length - 1), clamp(last, 0, self.length - 1))
+        ]
+        read_ahead(self.routine, rows, self.together // 2)
+
     def write(self, q: int, x: Number) -> None:
         """Writes a frequency. Those of the first column, and of the middle one of an even number, are there with their
         conjugates, of which one is written. The ends are real: rounded roots between the steps leave a rest of the last
         one's imaginary part."""
-        position, sign, is_end = self._place_of(q)
+        frequency, sign, is_end = self._frequency_of(q)
         is_needed = ""
         if sign:
             column = self.body.index(self.column)
@@ -233,7 +262,10 @@ class _HalfStep:
         if is_end:
             given = Number(given.real, f"({is_end} ? {self.registers.zero} : {given.imaginary})")
         with self.body.block(f"if ({is_needed})") if is_needed else nullcontext():
-            _write_numbers(self.routine, position, given, self.together)
+            if self.routine.node.attrs["cosines"]:
+                write_cosines(self.rows, frequency, given)
+            else:
+                _write_numbers(self.routine, self._position(frequency), given, self.together)
 
 
 def _turned(

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
+from lavax.backends.vulkan.emit.fourier.folded_places import place_of_folded
 from lavax.backends.vulkan.emit.fourier.numbers import (
     read_neighbours,
     read_number,
@@ -24,7 +25,7 @@ from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
-from lavax.passes.kernels.index import Index, constant, linear, quotient, remainder, unflatten, variable
+from lavax.passes.kernels.index import Index, constant, linear, quotient, remainder, unflatten
 from lavax.passes.kernels.kernel import Kernel
 
 
@@ -59,27 +60,9 @@ def emit_to_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
         if rest > 1:
             row = _turned(single, row, place, points * rest)
         for point, text in enumerate(points_of(single, row, points)):
-            at, sign = _folded(routine, linear([(place, 1)], point * rest), points * rest)
+            at, sign = place_of_folded(routine, linear([(place, 1)], point * rest), points * rest)
             write_real(routine, linear([(line, points * rest), (at, 1)]), f"{sign}({text})" if sign else text)
     return routine.close(lines * rest)
-
-
-def _folded(routine: RoutineShader, place: Index, length: int) -> tuple[Index, str]:
-    """Where a number of a line is written, which may be in the order of cosine transforms, and its factor."""
-    fold = routine.node.attrs["folded"]
-    if not fold:
-        return place, ""
-    even, odd = linear([(place, 2)]), linear([(place, -2)], 2 * length - 1)
-    if even.high < length:
-        return even, ""
-    if even.low >= length:
-        return odd, "-" if fold < 0 else ""
-    body = routine.body
-    ahead, back = body.index(even), body.index(odd)
-    is_ahead = body.declare(body.scopes[-1], "bool", f"{ahead} < {length}")
-    name = body.declare(body.scopes[-1], "int", f"{is_ahead} ? {ahead} : {back}")
-    body.scopes[-1].variables |= {name}
-    return variable(name, length), f"({is_ahead} ? 1 : -1) * " if fold < 0 else ""
 
 
 def _at(routine: RoutineShader, position: Index) -> tuple[Index, ...]:

@@ -55,16 +55,20 @@ def test_lines_of_images_and_volumes() -> None:
 
 
 def test_steps() -> None:
-    found = {points: across_steps_of(points, 256, points << 8, False, CPU_DRIVER) for points in (64, 74, 1000, 4096)}
+    lengths = (64, 74, 1000, 4096)
+    found = {points: across_steps_of(points, 256, points << 8, False, False, CPU_DRIVER) for points in lengths}
     assert found == {64: (64,), 74: (37, 2), 1000: (50, 20), 4096: (16, 16, 16)}
     for points in range(2, 2000):
         for inverse in (False, True):
-            steps = across_steps_of(points, 1000, points * 1000, inverse, CPU_DRIVER)
+            steps = across_steps_of(points, 1000, points * 1000, inverse, False, CPU_DRIVER)
             assert not steps or (np.prod(steps) == points and steps[0] <= REGISTER_LIMITS.real_across)
-    assert across_steps_of(1000, 1000, 1000 * 1000, True, CPU_DRIVER) == (10, 10, 10)  # lines that lie far apart
-    assert max(across_steps_of(2048, 2, 1 << 12, False, CPU_DRIVER)) <= 16  # few numbers
-    assert across_steps_of(1000, 3, 3000, False, CPU_DRIVER) == across_steps_of(67, 8, 536, False, CPU_DRIVER) == ()
-    assert across_steps_of(1000, 1000, 1000 * 1000, False, GENERIC_GPU) == ()
+    assert across_steps_of(1000, 1000, 1000 * 1000, True, False, CPU_DRIVER) == (10, 10, 10)  # lines that lie far apart
+    assert across_steps_of(512, 1536, 512 * 1536, True, False, CPU_DRIVER) == (8, 8, 8)
+    assert across_steps_of(512, 1536, 512 * 1536, True, True, CPU_DRIVER) == (16, 32)  # of cosines, half as far
+    assert max(across_steps_of(2048, 2, 1 << 12, False, False, CPU_DRIVER)) <= 16  # few numbers
+    assert across_steps_of(1000, 3, 3000, False, False, CPU_DRIVER) == ()
+    assert across_steps_of(67, 8, 536, False, False, CPU_DRIVER) == ()
+    assert across_steps_of(1000, 1000, 1000 * 1000, False, False, GENERIC_GPU) == ()
 
 
 # One step: powers of two, an odd number, products of two and three primes, a prime; two, with columns of an even and an
