@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import lavax.numpy as lnp
@@ -11,8 +11,9 @@ from lavax.ir.types import float32
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, cast, own
+from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.fft.arguments import fitted, lengths_and_axes
-from lavax.scipy.fft.trigonometric import COSINES, INVERSE, SINES, Transform
+from lavax.scipy.fft.trigonometric import COSINES, INVERSE, SINES, Transform, cosine_2, sine_2
 from lavax.tracer import bind
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -25,16 +26,18 @@ _ROOT = math.sqrt(2)
 
 @dataclass(frozen=True)
 class Family:
-    """Cosine or sine transforms: by type; what n of type 1 is less than half the period; the ends that are scaled so
-    that the transform is orthogonal, before types 1 and 3 and after types 1 and 2."""
+    """Cosine or sine transforms: by type; that of type 2 with its result scaled, and an end of it once more; what n of
+    type 1 is less than half the period; the ends that are scaled so that the transform is orthogonal, before types 1
+    and 3 and after type 1."""
 
     transforms: Mapping[int, Transform]
+    scaled: Callable[[Any, float, float], Any]
     period: int
     ends: Mapping[int, tuple[int, ...]]
 
 
-_COSINE = Family(COSINES, -1, {1: (0, -1), 2: (0,), 3: (0,), 4: ()})
-_SINE = Family(SINES, 1, {1: (), 2: (-1,), 3: (-1,), 4: ()})
+_COSINE = Family(COSINES, cosine_2, -1, {1: (0, -1), 3: (0,), 4: ()})
+_SINE = Family(SINES, sine_2, 1, {1: (), 3: (-1,), 4: ()})
 
 
 def _scaled_ends(x: Any, ends: Sequence[int], by: float) -> Any:
@@ -54,20 +57,29 @@ class _Call:
     orthogonalize: bool | None
     back: bool  # whether it is an inverse
 
-    def along(self, x: Any, axis: int) -> Any:
-        if x.type.dtype.is_complex:
-            return bind("complex", *(self.along(bind(part, x), axis) for part in ("real", "imag")))
-        kind = INVERSE[self.kind] if self.back else self.kind
-        period = 2 * (x.shape[axis] + (self.family.period if kind == 1 else 0))
+    @property
+    def computed(self) -> int:
+        """The type of the transform that is computed."""
+        return INVERSE[self.kind] if self.back else self.kind
+
+    def scale(self, x: Any, axis: int) -> float:
+        """What the norm multiplies a transform along that axis by."""
+        period = 2 * (x.shape[axis] + (self.family.period if self.computed == 1 else 0))
         if not period:
             raise shape_error(f"{self.name}: type 1 takes at least two numbers, and {x.type} has one along axis {axis}")
         power = {"ortho": -0.5, "forward": 0.0 if self.back else -1.0}.get(self.norm or "", -1.0 if self.back else 0.0)
-        line = lnp.moveaxis(x, axis, -1) * math.pow(period, power)
-        scaled = self.norm == "ortho" if self.orthogonalize is None else self.orthogonalize
-        ends = self.family.ends[kind] if scaled else ()
-        line = _scaled_ends(line, ends if kind in (1, 3) else (), _ROOT)
-        found = self.family.transforms[kind](line)
-        return lnp.moveaxis(_scaled_ends(found, ends if kind in (1, 2) else (), 1 / _ROOT), -1, axis)
+        return math.pow(period, power)
+
+    def along(self, x: Any, axis: int) -> Any:
+        line, is_orthogonal = lnp.moveaxis(x, axis, -1), self.orthogonalize
+        is_orthogonal = self.norm == "ortho" if is_orthogonal is None else is_orthogonal
+        if self.computed == 2:
+            found = self.family.scaled(line, self.scale(x, axis), 1 / _ROOT if is_orthogonal else 1.0)
+        else:
+            ends = self.family.ends[self.computed] if is_orthogonal else ()
+            found = self.family.transforms[self.computed](_scaled_ends(line, ends if self.computed != 4 else (), _ROOT))
+            found = _scaled_ends(found, ends if self.computed == 1 else (), 1 / _ROOT)
+        return lnp.moveaxis(found, -1, axis)
 
     def of(self, x: ArrayLike, s: Axes, axes: Axes) -> Value:
         if self.kind not in INVERSE or self.norm not in _NORMS:
@@ -76,9 +88,16 @@ class _Call:
                 f"{self.kind!r} and {self.norm!r}"
             )
         value = _as_wide(x)
+        if value.type.dtype.is_complex:
+            parts: Any = (self.of(bind(part, value), s, axes) for part in ("real", "imag"))
+            return bind("complex", *parts)
         lengths, chosen = lengths_and_axes(self.name, value.type, s, axes)
         for axis, length in zip(chosen, lengths, strict=True):
-            value = self.along(fitted(self.name, value, axis, length), axis)
+            value = fitted(self.name, value, axis, length)
+        if self.computed != 2:  # whose tables have the scale
+            value = multiply(value, math.prod(self.scale(value, axis) for axis in chosen))
+        for axis in chosen:
+            value = self.along(value, axis)
         return value if chosen else own(value)
 
 

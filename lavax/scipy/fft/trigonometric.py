@@ -22,10 +22,10 @@ Transform = Callable[[Any], Any]  # of a value's last axis
 _ROOT = math.sqrt(2)
 
 
-def _turns(places: np.ndarray, length: int, x: Any) -> tuple[Any, Any]:
-    """cos and sin of π·places/length, in the dtype of `x`."""
+def _turns(places: np.ndarray, length: int, x: Any, size: Any = 1.0) -> tuple[Any, Any]:
+    """cos and sin of π·places/length, times `size`, in the dtype of `x`."""
     angles = np.pi * (places % (2 * length)) / length
-    return lnp.asarray(np.cos(angles), dtype=x.dtype), lnp.asarray(np.sin(angles), dtype=x.dtype)
+    return lnp.asarray(size * np.cos(angles), dtype=x.dtype), lnp.asarray(size * np.sin(angles), dtype=x.dtype)
 
 
 def _has_roots(n: int) -> bool:
@@ -55,20 +55,22 @@ def _cosine_1(x: Any) -> Any:
     return spectrum.real
 
 
-def _cosine_2(x: Any) -> Any:
-    """2·Σ x[j]·cos(πk(2j + 1)/2n)."""
-    return _of_halves(x[..., ::2], _reversed(x[..., 1::2]))
+def cosine_2(x: Any, scale: float = 1.0, first: float = 1.0) -> Any:
+    """2·Σ x[j]·cos(πk(2j + 1)/2n), times `scale`, and for k = 0 times `first`."""
+    return _of_halves(x[..., ::2], _reversed(x[..., 1::2]), scale, first)
 
 
-def _of_halves(even: Any, odd: Any) -> Any:
-    """`_cosine_2` of numbers at even places, and of those at odd ones from the last to the first."""
+def _of_halves(even: Any, odd: Any, scale: float, first: float) -> Any:
+    """`cosine_2` of numbers at even places, and of those at odd ones from the last to the first. What multiplies the
+    result is in its tables."""
     x = lnp.concatenate([even, odd], -1)
     n = x.shape[-1]
     half: Any = lnp.fft.rfft(x)
-    cosine, sine = _turns(np.arange(n // 2 + 1), 2 * n, x)
-    first = 2 * (half.real * cosine + half.imag * sine)
-    last = 2 * (half.real * sine - half.imag * cosine)  # of the frequencies n, n − 1, …
-    return lnp.concatenate([first, _reversed(last[..., 1 : (n + 1) // 2])], -1)
+    places = np.arange(n // 2 + 1)
+    cosine, sine = _turns(places, 2 * n, x, scale * np.where(places == 0, first, 1.0))
+    ahead = 2 * (half.real * cosine + half.imag * sine)
+    back = 2 * (half.real * sine - half.imag * cosine)  # of the frequencies n, n − 1, …
+    return lnp.concatenate([ahead, _reversed(back[..., 1 : (n + 1) // 2])], -1)
 
 
 def _cosine_3(x: Any) -> Any:
@@ -148,9 +150,9 @@ def _sine_1(x: Any) -> Any:
     return -spectrum.imag[..., 1 : x.shape[-1] + 1]
 
 
-def _sine_2(x: Any) -> Any:
-    """2·Σ x[j]·sin(π(k + 1)(2j + 1)/2n)."""
-    return _reversed(_of_halves(x[..., ::2], -_reversed(x[..., 1::2])))
+def sine_2(x: Any, scale: float = 1.0, last: float = 1.0) -> Any:
+    """2·Σ x[j]·sin(π(k + 1)(2j + 1)/2n), times `scale`, and for k = n − 1 times `last`."""
+    return _reversed(_of_halves(x[..., ::2], -_reversed(x[..., 1::2]), scale, last))
 
 
 def _sine_3(x: Any) -> Any:
@@ -166,7 +168,7 @@ def _sine_4(x: Any) -> Any:
     return _alternating(_cosine_4(_reversed(x)))
 
 
-COSINES: dict[int, Transform] = {1: _cosine_1, 2: _cosine_2, 3: _cosine_3, 4: _cosine_4}
-SINES: dict[int, Transform] = {1: _sine_1, 2: _sine_2, 3: _sine_3, 4: _sine_4}
+COSINES: dict[int, Transform] = {1: _cosine_1, 2: cosine_2, 3: _cosine_3, 4: _cosine_4}
+SINES: dict[int, Transform] = {1: _sine_1, 2: sine_2, 3: _sine_3, 4: _sine_4}
 # The type of the inverse.
 INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
