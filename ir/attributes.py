@@ -61,7 +61,7 @@ DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "named", "sequences", "shift"), COUNT),
     **dict.fromkeys(("size", "word"), COUNT),
     **dict.fromkeys(("bits", "block", "chunk", "columns", "points", "rest", "run", "sweeps", "tile"), POSITIVE),
-    **dict.fromkeys(("fill", "scale"), REAL),
+    **dict.fromkeys(("fill", "first", "scale"), REAL),
     "value": NUMBER,
     **dict.fromkeys(("fold", "join", "keep", "name", "precision", "backward"), TEXT),
     **dict.fromkeys(("low", "high"), INTEGERS),

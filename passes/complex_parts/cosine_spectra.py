@@ -3,7 +3,7 @@
 lavax.scipy.fft writes one of n = 2h real numbers x as an `irfft` of (x[k] − i·x[n − k])·exp(πi·k/2n) for k from 0 to h,
 with x[n] = 0. A step that computes such a number wherever it reads one reads two numbers of x and both parts of a root
 each time, word by word. Where the device has such a step, it reads x, and has the roots of a column as powers of one.
-Sine transforms turn x round before.
+Sine transforms turn x round before. Transforms that are orthogonal have a factor of x[0], which the step has, too.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
-from lavax.passes.build.builder import build, reshape, transposed
+from lavax.passes.build.builder import build, flip, reshape, transposed
 from lavax.passes.build.matching import is_value
 from lavax.passes.complex_parts.cosine_lines import line_of
 from lavax.passes.complex_parts.fourier import has_steps, largest_prime
@@ -39,9 +39,10 @@ def with_cosine_spectra(graph: Graph, transforms: Transforms) -> Graph:
     for node in graph.nodes:
         cut = _lines_of(node) if node.op == "irfft" and _has_step(node, transforms) else None
         if cut is not None:
-            lines = transposed(found[cut.value], cut.axes)
+            value, first = _without_factor(found[cut.value], cut.axis)
+            lines = transposed(value, cut.axes)
             form = reshape(lines, (prod(lines.shape[:-1]), lines.shape[-1]))
-            found[node] = build("fourier_from_cosines", form, type=node.type, rest=1)
+            found[node] = build("fourier_from_cosines", form, type=node.type, rest=1, first=first)
             is_changed = True
         else:
             found[node] = with_operands(node, tuple([found[operand] for operand in node.operands]))
@@ -76,6 +77,27 @@ def _lines_of(inverse: Node) -> _Cut | None:
     places = (ahead.start, ahead.limit, back.start, back.limit)
     is_whole = ahead.value.shape[ahead.axis] == length and places == (0, half + 1, half, length)
     return ahead if sides[0] == sides[1] and is_whole else None
+
+
+def _without_factor(value: Node, axis: int) -> tuple[Node, float]:
+    """The lines along an axis whose first number a value has times a factor, and this, which may be 1."""
+    if value.op == "flip" and tuple(value.attrs["axes"]) == (axis,):
+        inner, last = _without_end(value.operands[0], axis, value.shape[axis] - 1)
+        return (flip(inner, (axis,)), last) if last != 1.0 else (value, 1.0)
+    return _without_end(value, axis, 0)
+
+
+def _without_end(value: Node, axis: int, end: int) -> tuple[Node, float]:
+    """The same of the number at a place."""
+    if value.op != "multiply" or value.operands[1].op != "pad":
+        return value, 1.0
+    x, factors = value.operands
+    (factor,), attrs = factors.operands, factors.attrs
+    low = [end if other == axis else 0 for other in range(value.type.rank)]
+    is_end = factor.op == "constant" and factor.shape[axis] == 1 and [*attrs["low"]] == low
+    others_are_ones = attrs["value"] == 1.0 and not any(attrs["interior"])
+    is_whole = all(factor.shape[other] == value.shape[other] for other in range(value.type.rank) if other != axis)
+    return (x, factor.attrs["value"]) if is_end and others_are_ones and is_whole else (value, 1.0)
 
 
 def _is_roots(value: Node, order: int) -> bool:

@@ -10,7 +10,7 @@ from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
-from lavax.passes.build.builder import build, reshape, reshaped, transposed
+from lavax.passes.build.builder import build, flip, reshape, reshaped, transposed
 from lavax.passes.complex_parts.cosine_lines import reader_counts
 from lavax.passes.complex_parts.folded_lines import folded_line, unfolded_line
 from lavax.passes.target.target import Transforms
@@ -19,11 +19,12 @@ from lavax.passes.target.target import Transforms
 @dataclass(frozen=True)
 class _Lines:
     """Lines along an axis of a value, what their numbers at odd places are multiplied by, 1 or −1, in an order of
-    cosine transforms, and the order of axes in which they are along memory."""
+    cosine transforms, the order of axes in which they are along memory, and a factor of the first number."""
 
     value: Node
     sign: int
     axes: tuple[int, ...]
+    first: float = 1.0
 
     @property
     def form(self) -> tuple[int, int, int]:
@@ -48,7 +49,7 @@ def with_cosines_across(graph: Graph, transforms: Transforms) -> Graph:
             step = build("fourier_across_from_reals", whole, *tables, type=forward.value.type, **attrs)
             given = reshaped(transposed(step, forward.axes), node.shape)
         elif inverse is not None and _has_steps(inverse, True, transforms):
-            attrs = {"columns": inverse.form[1], "folded": inverse.sign, "cosines": 1}
+            attrs = {"columns": inverse.form[1], "folded": inverse.sign, "cosines": 1, "first": inverse.first}
             whole = reshape(inverse.value, inverse.form)
             step = build("fourier_across_to_reals", whole, type=inverse.value.type, **attrs)
             given = reshaped(transposed(step, inverse.axes), node.shape)
@@ -57,11 +58,14 @@ def with_cosines_across(graph: Graph, transforms: Transforms) -> Graph:
 
 
 def _in_order(node: Node) -> Node:
-    """A value that is transposed twice, as one is that is put back, is so once or not at all."""
-    if node.op != "transpose" or node.operands[0].op != "transpose":
+    """A value that is transposed twice, as one is that is put back, is so once or not at all, and one that is turned
+    round after is so before."""
+    if node.op not in ("transpose", "flip") or node.operands[0].op != "transpose":
         return node
     (inner,) = node.operands
-    return transposed(inner.operands[0], [inner.attrs["axes"][axis] for axis in node.attrs["axes"]])
+    axes = [inner.attrs["axes"][axis] for axis in node.attrs["axes"]]
+    (value,) = inner.operands
+    return transposed(value, axes) if node.op == "transpose" else transposed(flip(value, axes), inner.attrs["axes"])
 
 
 def _has_steps(lines: _Lines, inverse: bool, transforms: Transforms) -> bool:
@@ -91,14 +95,15 @@ def _lines_of_type_3(node: Node, readers: dict[Node, int]) -> _Lines | None:
         if written is None or written.lines.op != "fourier_from_cosines" or readers[written.lines] != 2:
             return None
         fold, spectrum = written.sign, written.lines
-    return _transposed(_beneath_reshapes(spectrum.operands[0]), fold, node.shape[-1]) if fold else None
+    whole = _beneath_reshapes(spectrum.operands[0])
+    return _transposed(whole, fold, node.shape[-1], spectrum.attrs["first"]) if fold else None
 
 
-def _transposed(whole: Node, sign: int, length: int) -> _Lines | None:
+def _transposed(whole: Node, sign: int, length: int, first: float = 1.0) -> _Lines | None:
     if whole.op != "transpose" or whole.shape[-1] != length:
         return None
     axes = tuple(whole.attrs["axes"])
-    return _Lines(whole.operands[0], sign, axes) if axes[-1] != len(axes) - 1 else None
+    return _Lines(whole.operands[0], sign, axes, first) if axes[-1] != len(axes) - 1 else None
 
 
 def _beneath_reshapes(value: Node) -> Node:

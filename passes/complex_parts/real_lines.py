@@ -18,6 +18,7 @@ from lavax.passes.build.builder import (
     splat,
     zeros,
 )
+from lavax.passes.build.builder import multiply as multiply_reals
 from lavax.passes.complex_parts.arithmetic import multiply
 from lavax.passes.complex_parts.parts import Parts, Truth, parts
 from lavax.passes.complex_parts.roots import unit_root
@@ -49,9 +50,13 @@ def joined(s: Parts) -> Parts:
     return Parts(even.real - turned.imaginary, even.imaginary + turned.real)
 
 
-def cosine_spectra(x: Node) -> Parts:
-    """The spectra [b, h + 1] of `fourier_from_cosines`: (x[k] − i·x[2h − k])·exp(πi·k/4h), without an x[2h]."""
+def cosine_spectra(x: Node, first: float) -> Parts:
+    """The spectra [b, h + 1] of `fourier_from_cosines`: (x[k] − i·x[2h − k])·exp(πi·k/4h), without an x[2h], and x[0]
+    times a factor."""
     lines, length = x.shape
+    if first != 1.0:
+        start = multiply_reals(slice_along(x, 1, 0, 1), splat(first, x.type.with_shape((lines, 1))))
+        x = concatenate([start, slice_along(x, 1, 1, length)], 1)
     ahead, behind = slice_along(x, 1, 0, length // 2 + 1), flip(slice_along(x, 1, length // 2, length), (1,))
     back = concatenate([zeros(x.type.with_shape((lines, 1))), behind], 1)
     return multiply(parts(ahead, negate(back)), _roots(ahead, 2 * length))

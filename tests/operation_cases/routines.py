@@ -246,6 +246,8 @@ def _from_cosines() -> Iterator[Case]:
         values = sample(generator(f"cosines{points}{rest}"), TensorType((lines, 2 * points * rest), dtype))
         result = TensorType((lines, rest, points, 2), dtype)
         yield case_of("fourier_from_cosines", f"{dtype}-{points}-{rest}", [values], dict(rest=rest), result)
+        label, attrs = f"first-{dtype}-{points}-{rest}", dict(rest=rest, first=1.5)
+        yield case_of("fourier_from_cosines", label, [values], attrs, result)
     for points, dtype, fold in product((2, 8, 10, 96), (float32, float64), (1, -1)):
         values = sample(generator(f"cosines{points}"), TensorType((2, 2 * points), dtype))
         attrs, result = dict(rest=1, folded=fold), TensorType((2, 2 * points), dtype)
@@ -376,7 +378,7 @@ def _across_to_reals() -> Iterator[Case]:
     for (lines, points, behind), dtype, fold in product(_ACROSS, (float32, float64), (0, 1, -1)):
         result = TensorType((lines, points, behind), dtype)
         values = sample(generator(f"cosines to{points}"), result)
-        attrs, label = dict(columns=points, folded=fold, cosines=1), f"cosines-{dtype}-{points}-{fold}"
+        attrs, label = dict(columns=points, folded=fold, cosines=1, first=1.5), f"cosines-{dtype}-{points}-{fold}"
         yield case_of("fourier_across_to_reals", label, [values], attrs, result)
 
 
@@ -409,6 +411,8 @@ def _across_from_half() -> Iterator[Case]:
         yield case_of("fourier_across_from_half", label, [values], attrs, result)
         values = sample(generator(f"cosines whole{length}"), TensorType((lines, length, behind), dtype))
         yield case_of("fourier_across_from_half", f"{label}-cosines", [values], {**attrs, "cosines": 1}, result)
+        attrs |= {"cosines": 1, "first": 1.5}
+        yield case_of("fourier_across_from_half", f"{label}-first", [values], attrs, result)
 
 
 # Shapes of x and of the weights, stride, dilation, terms of a part.

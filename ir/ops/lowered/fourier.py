@@ -176,10 +176,16 @@ def _evaluate_join(arrays: Sequence[np.ndarray], attrs: Attributes, type: Tensor
 def _evaluate_from_cosines(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
-    half = arrays[0].shape[1] // 2
-    ahead = arrays[0][:, : half + 1]
-    back = np.concatenate([np.zeros_like(ahead[:, :1]), arrays[0][:, half:][:, ::-1]], 1)
+    x = with_first(arrays[0], attrs["first"])
+    half = x.shape[1] // 2
+    ahead = x[:, : half + 1]
+    back = np.concatenate([np.zeros_like(ahead[:, :1]), x[:, half:][:, ::-1]], 1)
     return _joined((ahead - 1j * back) * np.exp(1j * np.pi * np.arange(half + 1) / (4 * half)), attrs, type, dtype)
+
+
+def with_first(x: np.ndarray, factor: float) -> np.ndarray:
+    """Lines [b, n, …] whose first number is multiplied by a factor."""
+    return np.concatenate([x[:, :1] * factor, x[:, 1:]], 1)
 
 
 def _joined(s: np.ndarray, attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
@@ -209,9 +215,15 @@ define(Operation("fourier_cosines", "lowered", _infer_cosines, _evaluate_cosines
 _JOIN = ("rest", "folded")
 define(Operation("fourier_join", "lowered", _infer_join, _evaluate_join, _JOIN, typed=True, defaults=_FOLD))
 # The same of the spectrum that a cosine transform of type 3 of lines x [b, 2h] has: s[k] = (x[k] − i·x[2h−k])·
-# exp(πi·k/4h) for k from 0 to h, with x[2h] = 0.
+# exp(πi·k/4h) for k from 0 to h, with x[2h] = 0. The first number of x is multiplied by `first`.
 define(
     Operation(
-        "fourier_from_cosines", "lowered", _infer_from_cosines, _evaluate_from_cosines, _JOIN, True, defaults=_FOLD
+        "fourier_from_cosines",
+        "lowered",
+        _infer_from_cosines,
+        _evaluate_from_cosines,
+        (*_JOIN, "first"),
+        True,
+        defaults={**_FOLD, "first": 1.0},
     )
 )

@@ -16,7 +16,7 @@ import numpy as np
 
 from lavax.base.errors import ShapeError
 from lavax.ir.operation import Attributes, Operation, define
-from lavax.ir.ops.lowered.fourier import check_dtype, folded_line, of_size, unfolded_line
+from lavax.ir.ops.lowered.fourier import check_dtype, folded_line, of_size, unfolded_line, with_first
 from lavax.ir.types import TensorType
 
 
@@ -138,9 +138,9 @@ def _cosines_of(
     return np.asarray((found[:, ::-1] if sign < 0 else found).astype(dtype).reshape(type.shape))
 
 
-def _spectra_of_cosines(x: np.ndarray) -> np.ndarray:
-    """Half the spectra that lines [b, n, c] of a cosine transform of type 3 have."""
-    length = x.shape[1]
+def _spectra_of_cosines(x: np.ndarray, first: float) -> np.ndarray:
+    """Half the spectra that lines [b, n, c] of a cosine transform of type 3 have, whose first number has a factor."""
+    x, length = with_first(x, first), x.shape[1]
     half = length // 2 + 1
     back = np.concatenate([np.zeros_like(x[:, :1]), x[:, :0:-1]], 1)
     return np.asarray((x - 1j * back)[:, :half] * np.exp(0.5j * np.pi * np.arange(half) / length)[:, None])
@@ -150,7 +150,7 @@ def _evaluate_from_half(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
     x, length, columns, rest = arrays[0], attrs["length"], attrs["columns"], attrs["rest"]
-    s = _spectra_of_cosines(x) if attrs["cosines"] else x[..., 0] + 1j * x[..., 1]
+    s = _spectra_of_cosines(x, attrs["first"]) if attrs["cosines"] else x[..., 0] + 1j * x[..., 1]
     ends = [0, -1] if length % 2 == 0 else [0]
     s[:, ends] = s[:, ends].real
     lines, _, behind = s.shape
@@ -166,7 +166,7 @@ def _evaluate_to_reals(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
     x, columns = arrays[0], attrs["columns"]
-    z = _spectra_of_cosines(x)[:, None] if attrs["cosines"] else x[..., 0] + 1j * x[..., 1]
+    z = _spectra_of_cosines(x, attrs["first"])[:, None] if attrs["cosines"] else x[..., 0] + 1j * x[..., 1]
     rest = z.shape[1]
     places = np.outer(np.arange(rest), np.arange(z.shape[2]))
     z = z * np.exp(2j * np.pi * places / (columns * rest))[:, :, None]
@@ -209,26 +209,33 @@ define(
 # The inverse, for a line of `length` n·m·l: [b, length/2 + 1, c, 2] -> [b, m, n, l/2 + 1, c, 2] for m = `rest` and l
 # `columns`: what `fourier_step` in reverse makes of the columns of the whole spectrum up to half. The imaginary parts
 # of the first number, and for an even length of the last one, are ignored. With `cosines` 1 the operand is x
-# f[b, length, c], whose spectrum is s[k] = (x[k] − i·x[length − k])·exp(πi·k/2·length), with x[length] = 0.
-_HALF = ("length", "columns", "rest", "cosines")
+# f[b, length, c], whose spectrum is s[k] = (x[k] − i·x[length − k])·exp(πi·k/2·length), with x[length] = 0 and x[0]
+# multiplied by `first`.
+_FROM_COSINES = {"cosines": 0, "first": 1.0}
 define(
     Operation(
-        "fourier_across_from_half", "lowered", _infer_from_half, _evaluate_from_half, _HALF, True, defaults=_COSINES
+        "fourier_across_from_half",
+        "lowered",
+        _infer_from_half,
+        _evaluate_from_half,
+        ("length", "columns", "rest", *_FROM_COSINES),
+        True,
+        defaults=_FROM_COSINES,
     )
 )
 # [b, m, n/2 + 1, c, 2] -> f[b, n, m, c] for n `columns`: turned as there, and the sum over all n frequencies, of which
 # k and n − k are conjugates. The imaginary part of the frequency 0 is ignored, and for an even n that of n/2. With
 # `folded` the numbers of whole lines are in the order of `fourier_across_from_reals`, and written to their places. With
 # `cosines` 1 (m = 1) the operand is x f[b, n, c], as above.
-_TO_REALS = ("columns", "folded", "cosines")
+_TO_REALS = {"folded": 0, **_FROM_COSINES}
 define(
     Operation(
         "fourier_across_to_reals",
         "lowered",
         _infer_to_reals,
         _evaluate_to_reals,
-        _TO_REALS,
+        ("columns", *_TO_REALS),
         True,
-        defaults=_FROM_REALS,
+        defaults=_TO_REALS,
     )
 )

@@ -126,18 +126,23 @@ def _join(node: Node, target: Target) -> Node:
     steps, fold = _mirrored_widths(x, points, True, target), node.attrs["folded"]
     ordered = target.transforms.folded_order(steps, True) if fold else steps
     if fold and not ordered:
-        plain = build(node.op, x, type=x.type.with_shape((lines, 2 * points)), rest=1)
+        plain = build(node.op, x, type=x.type.with_shape((lines, 2 * points)), rest=1, **_first(node))
         return reshape(_unfolded(_join(plain, target), fold), node.shape)
     steps = ordered or steps
     if not steps:
-        spectrum = cosine_spectra(x) if node.op == "fourier_from_cosines" else separated(x)
+        spectrum = cosine_spectra(x, node.attrs["first"]) if node.op == "fourier_from_cosines" else separated(x)
         whole = reshape(interleaved(joined(spectrum)), (lines, points, 1, 1, 2))
         return _in_steps(whole, _widths(whole, target), True, node.type)
     *widths, first = steps
     rest = points // first
     type = x.type.with_shape((lines, rest, 1, first, 2)) if widths else node.type
-    found = build(node.op, x, type=type, rest=rest, folded=0 if widths else fold)
+    found = build(node.op, x, type=type, rest=rest, folded=0 if widths else fold, **_first(node))
     return _in_steps(found, widths, True, node.type, fold) if widths else found
+
+
+def _first(node: Node) -> dict[str, float]:
+    """What multiplies the first number of a line, if the step has such a factor."""
+    return {name: node.attrs[name] for name in ("first",) if name in node.attrs}
 
 
 def _folded(lines: Node, sign: int) -> Node:
@@ -215,7 +220,7 @@ def _across_to_reals(node: Node, target: Target) -> Node:
     held, rest = last // 2 + 1, points // last
     form = s.type.with_shape((lines, rest // first, 1, first * held * behind, 2))
     s = s if cosines else reshape(s, (lines, points // 2 + 1, behind, 2))
-    attrs = {"length": points, "columns": last, "rest": rest // first, "cosines": cosines}
+    attrs = {"length": points, "columns": last, "rest": rest // first, "cosines": cosines, **_first(node)}
     found = build("fourier_across_from_half", s, type=form, **attrs)
     ahead = reshape(_in_steps(found, widths, True), (lines, rest, held, behind, 2))
     return build("fourier_across_to_reals", ahead, type=node.type, columns=last, folded=node.attrs["folded"])

@@ -211,9 +211,15 @@ def fourier_join(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: T
     return (total.real, total.imag)[side]
 
 
+def _with_first(x: np.ndarray, factor: float) -> np.ndarray:
+    found = x.copy()
+    found[:, 0] *= factor
+    return found
+
+
 def fourier_from_cosines(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The first step of an inverse, of the spectrum that a cosine transform has: of x[k] and x[2h − k], turned."""
-    x = arrays[0]
+    x = _with_first(arrays[0], attrs["first"])
     lines, length = x.shape
     spectrum = np.empty((lines, length // 2 + 1, 2))
     for line, k in product(range(lines), range(length // 2 + 1)):
@@ -400,7 +406,7 @@ def fourier_across_from_half(
 ) -> Any:
     """A step in reverse, of the columns of the whole spectrum that half of it gives."""
     s, length, columns, rest = arrays[0], attrs["length"], attrs["columns"], attrs["rest"]
-    s = _spectrum_across(s) if attrs["cosines"] else s
+    s = _spectrum_across(_with_first(s, attrs["first"])) if attrs["cosines"] else s
     points = length // (columns * rest)
     line, other, frequency, column, back, side = place
 
@@ -418,7 +424,7 @@ def fourier_across_to_reals(
 ) -> Any:
     """The real part of the sum over all frequencies, those beyond half as conjugates."""
     z, points = arrays[0], attrs["columns"]
-    z = _spectrum_across(z)[:, None] if attrs["cosines"] else z
+    z = _spectrum_across(_with_first(z, attrs["first"]))[:, None] if attrs["cosines"] else z
     lines, rest, _, behind, _ = z.shape
     at = np.ravel_multi_index(place, type.shape)
     line, point, other, back = (int(n) for n in np.unravel_index(at, (lines, points, rest, behind)))

@@ -38,14 +38,19 @@ class Spectrum:
     def _words(self, place: Index, length: int) -> tuple[str, str, str, str]:
         """x at k, n − k, h − k and h + k; there is no x[n]."""
         body, zero = self.routine.body, self.single.text(0.0)
+        ahead = self._ahead(place)
         first, second = (self._read(linear([(place, side)], self.half)) for side in (-1, 1))
         if place.high == 0:
-            return self._read(place), zero, first, second
+            return ahead, zero, first, second
         opposite = self._read(linear([(clamp(place, 1, place.high), -1)], length))
         if place.low == 0:
             text = f"{body.index(place)} == 0 ? {zero} : {opposite}"
             opposite = body.declare(body.scopes[-1], self.single.kind, text)
-        return self._read(place), opposite, first, second
+        return ahead, opposite, first, second
+
+    def _ahead(self, place: Index) -> str:
+        """x at a place, of which the first one may have a factor."""
+        return with_first(self.routine, self.single, place, self._read(place))
 
     def _read(self, place: Index) -> str:
         (operand,) = self.routine.operands
@@ -70,6 +75,17 @@ def spectrum_of(
         return Spectrum(routine, single, line, half, own, None)
     first, fifth = (unit_root(single, routine.body.index(linear([(own, power)])), 8 * half) for power in (1, 5))
     return Spectrum(routine, single, line, half, own, (first, single.named(f"-{fifth.imaginary}", fifth.real)))
+
+
+def with_first(routine: RoutineShader, registers: Registers, place: Index, text: str) -> str:
+    """What a step reads at a place of a line, the first one of which is multiplied by a factor (`first`)."""
+    factor = routine.node.attrs["first"]
+    if factor == 1.0 or place.low > 0:
+        return text
+    size = registers.text(factor)
+    if place.high > 0:
+        size = f"({routine.body.index(place)} == 0 ? {size} : {registers.text(1.0)})"
+    return routine.body.declare(routine.body.scopes[-1], registers.kind, f"{size} * {text}")
 
 
 def joined_words(

@@ -6,6 +6,7 @@ line, where it is the conjugate of s[n − k], the same expression gives it.
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers
+from lavax.backends.vulkan.emit.fourier.cosine_spectra import with_first
 from lavax.backends.vulkan.emit.fourier.roots import unit_root
 from lavax.backends.vulkan.emit.fourier.rows_across import RealRows
 from lavax.base.quick_dataclasses import dataclass
@@ -39,7 +40,7 @@ class Spectrum:
     def number(self, behind: int) -> Number:
         """That of a frequency that is so far behind its own."""
         frequency, registers = linear([(self.own, 1)], behind), self.rows.registers
-        ahead = self.rows.read(frequency)
+        ahead = with_first(self.rows.routine, registers, frequency, self.rows.read(frequency))
         if frequency.high == 0:
             return Number(ahead, registers.zero)
         back = self.rows.read(linear([(clamp(frequency, 1, frequency.high), -1)], self.rows.length))

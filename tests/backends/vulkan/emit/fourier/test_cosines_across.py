@@ -66,6 +66,29 @@ def test_images_are_transposed_for_their_channels_only() -> None:
         assert "transpose" not in found
 
 
+@pytest.mark.parametrize("name", ["dctn", "dstn", "idctn", "idstn"])
+@pytest.mark.parametrize("shape", [(64, 96), (6, 30, 8), (3, 512, 12)])
+def test_orthogonal_transforms_have_no_kernels_beside(name: str, shape: tuple[int, ...]) -> None:
+    """Factors of all numbers and of an end of each line are in tables, or the first step has them."""
+    x = RANDOM.normal(size=shape).astype(np.float32)
+    for axes in ((-1,), (-2, -1)):
+        transform = lx.compile(lambda x, axes=axes: getattr(lsf, name)(x, axes=axes, norm="ortho"))
+        text = transform.lower(x).as_text("kernels")
+        assert "pad" not in text and "kind=map" not in text, text
+        expected = getattr(scipy.fft, name)(x.astype(np.float64), axes=axes, norm="ortho")
+        np.testing.assert_allclose(np.asarray(transform(x)), expected, rtol=0, atol=3e-6 * np.abs(expected).max())
+
+
+def test_other_factors_of_an_end_are_not_of_it() -> None:
+    """Of another place, and of one line."""
+    x = RANDOM.normal(size=(5, 32)).astype(np.float32)
+    for at in ((..., 1), (..., 31), (2, 0)):
+        found = lx.compile(lambda x, at=at: lsf.dct(x.at[at].multiply(3.0), 3))(x)
+        factors = np.ones(x.shape)
+        factors[at] = 3
+        np.testing.assert_allclose(np.asarray(found), scipy.fft.dct(x * factors, 3), atol=1e-4)
+
+
 def test_lines_that_stay_where_they_are_put() -> None:
     """What is read in the order of its lines is transposed once."""
     found = _operations(lambda x: lsf.dct(lnp.transpose(x)) + 1, 64, 8)
