@@ -49,9 +49,9 @@ def with_cosines_across(graph: Graph, transforms: Transforms) -> Graph:
             step = build("fourier_across_from_reals", whole, *tables, type=forward.value.type, **attrs)
             given = reshaped(transposed(step, forward.axes), node.shape)
         elif inverse is not None and _has_steps(inverse, True, transforms):
-            attrs = {"columns": inverse.form[1], "folded": inverse.sign, "cosines": 1, "first": inverse.first}
-            whole = reshape(inverse.value, inverse.form)
-            step = build("fourier_across_to_reals", whole, type=inverse.value.type, **attrs)
+            attrs = {"columns": inverse.form[1], "folded": inverse.sign, "cosines": 1}
+            whole, type = reshape(inverse.value, inverse.form), inverse.value.type
+            step = build("fourier_across_to_reals", whole, type=type, first=inverse.first, **attrs)
             given = reshaped(transposed(step, inverse.axes), node.shape)
         found[node], readers[given] = given, counts.get(node, 0)
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])

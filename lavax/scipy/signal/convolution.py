@@ -9,14 +9,15 @@ from lavax.ir.types import bool_
 from lavax.nn.convolution import conv
 from lavax.numpy._core.operands import ArrayLike
 from lavax.scipy.signal.arguments import MODES, Mode, kept_range, pair, require
-from lavax.scipy.signal.transformed import by_transforms
+from lavax.scipy.signal.transformed import has_blocks, in_blocks
 from lavax.tracer.values.value import Value
 
 Method = Literal["auto", "direct", "fft"]
 _METHODS = ("auto", "direct", "fft")
 # Products per element of a sum from which on transforms are faster. On lavapipe 20,000 and 200,000 elements take 2.6
-# and 22 ms with 1,024 products, 9.8 and 92 with 4,096; by transforms 5.5 and 29.
-_SUMMED = 2048
+# and 22 ms with 1,024 products, 9.8 and 92 with 4,096; by transforms 5.5 and 29. Of a long line in blocks they are soon
+# faster: 2²⁰ numbers take 31 ms with 128 products, 158 with 257, and 11 and 12 in blocks.
+_SUMMED, _SUMMED_IN_BLOCKS = 2048, 128
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
@@ -61,14 +62,15 @@ def _by_method(name: str, first: Value, second: Value, mode: str, method: str) -
     counted = kind.is_integer or kind == bool_
     if not first.ndim or method == "direct" or (method == "auto" and (counted or not _transforms_pay(first, second))):
         return _convolved(first, second, mode)
-    found = by_transforms(name, first, second, mode, range(first.ndim))
+    found = in_blocks(name, first, second, range(first.ndim), mode)
     return lnp.astype(lnp.round(found), kind) if counted else found
 
 
 def _transforms_pay(first: Value, second: Value) -> bool:
     """Whether a sum takes more multiplications than three transforms do."""
     products = math.prod(min(sizes) for sizes in zip(first.shape, second.shape, strict=True))
-    return products >= _SUMMED
+    is_line = first.ndim == 1 and has_blocks(first, second, 0)
+    return products >= (_SUMMED_IN_BLOCKS if is_line else _SUMMED)
 
 
 def _at_boundary(

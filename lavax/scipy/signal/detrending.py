@@ -33,8 +33,15 @@ def detrend(
         raise ValueError(f"detrend: positions in bp must be between 0 and {count}, got {bp}")
     parts = []
     for start, end in pairwise(places):
-        ramp = np.stack([np.ones(end - start), np.arange(1, end - start + 1) / (end - start)], axis=1)
-        onto = lnp.asarray(ramp @ np.linalg.pinv(ramp), dtype=value.dtype)
-        part = moved[start:end]
-        parts.append(part - lnp.tensordot(onto, part, axes=1))
+        part: Any = moved[start:end]
+        basis = lnp.asarray(_basis(end - start), dtype=value.dtype)
+        for _ in range(2):  # the second time takes out what rounded sums left
+            part = part - lnp.tensordot(basis, lnp.tensordot(basis, part, axes=[[0], [0]]), axes=1)
+        parts.append(part)
     return lnp.moveaxis(lnp.concatenate(parts, axis=0), 0, axis)
+
+
+def _basis(count: int) -> np.ndarray:
+    """Constants and ramps over so many places, orthonormal: [count, 2], or [1, 1] of a single place."""
+    ones, ramp = np.full(count, count**-0.5), np.arange(count) - (count - 1) / 2
+    return np.stack([ones, ramp / np.linalg.norm(ramp)] if count > 1 else [ones], axis=1)

@@ -75,25 +75,34 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", axes: Axes =
 
     The axis whose lengths differ most is cut into blocks. Arguments and errors as of `fftconvolve`.
     """
-    first, second, along = _operands("oaconvolve", in1, in2, mode, axes)
+    return in_blocks("oaconvolve", *_operands("oaconvolve", in1, in2, mode, axes), mode)
+
+
+def in_blocks(name: str, first: Value, second: Value, along: Sequence[int], mode: str) -> Value:
+    """`by_transforms` in blocks of the axis whose lengths differ most, if they differ much."""
     if mode == "valid":
-        first, second = _larger_first("oaconvolve", first, second, along)
+        first, second = _larger_first(name, first, second, along)
     if not along:
         return lnp.multiply(first, second)
-
-    def ratio(axis: int) -> float:
-        sizes = first.shape[axis], second.shape[axis]
-        return max(sizes) / min(sizes)
-
-    axis = max(along, key=ratio)
-    if ratio(axis) < _LEAST_BLOCKS:
-        return by_transforms("oaconvolve", first, second, mode, along)
+    axis = max(along, key=lambda axis: _ratio(first, second, axis))
+    if not has_blocks(first, second, axis):
+        return by_transforms(name, first, second, mode, along)
     kept = [slice(None)] * first.ndim
     for each in along:
         start, length = kept_range(first.shape[each], second.shape[each], mode, False)
         kept[each] = slice(start, start + length)
     longer, shorter = (first, second) if first.shape[axis] >= second.shape[axis] else (second, first)
     return _in_blocks(longer, shorter, axis, along)[tuple(kept)]
+
+
+def has_blocks(first: Value, second: Value, axis: int) -> bool:
+    """Whether one of both is so much longer along the axis that it is cut into blocks."""
+    return _ratio(first, second, axis) >= _LEAST_BLOCKS
+
+
+def _ratio(first: Value, second: Value, axis: int) -> float:
+    sizes = first.shape[axis], second.shape[axis]
+    return max(sizes) / min(sizes)
 
 
 _LEAST_BLOCKS = 8  # of the length of the shorter line

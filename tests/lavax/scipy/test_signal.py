@@ -53,6 +53,16 @@ def test_trends(arguments: dict[str, Any]) -> None:
     close(signal.detrend(PLANE, **arguments), scipy.signal.detrend(PLANE, **arguments))
 
 
+@pytest.mark.parametrize("breaks", [0, [1, 2, 2000]])
+def test_trends_of_long_lines(breaks: Any) -> None:
+    """As precise as the numbers, of which trends are many times as large as what is left."""
+    noise = np.random.default_rng(0).normal(size=(3, 4096))
+    lines = (noise + np.linspace(-20, 90, 4096) + [[0], [3], [50]]).astype(np.float32)
+    found = lx.compile(lambda x: signal.detrend(x, bp=breaks))(lines)
+    expected = scipy.signal.detrend(lines.astype(np.float64), bp=breaks)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=2 * np.spacing(np.float32(140)))
+
+
 PLACES = [np.array([[-1.7, 0.0, 2.3], [4.0, 5.2, 9.1]], "f"), np.array([[0.5, 5.0, 3.7], [-0.4, 1.25, 2.5]], "f")]
 
 
@@ -129,3 +139,18 @@ def test_clusters_and_integrals() -> None:
 def test_wrong_arguments(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolutions_of_long_lines_are_in_blocks(mode: Any) -> None:
+    random = np.random.default_rng(3)
+    line, short = random.normal(size=4000).astype(np.float32), random.normal(size=150).astype(np.float32)
+    for first, second in ((line, short), (short, line)):
+        convolved = lx.compile(lambda a, b: signal.convolve(a, b, mode))
+        assert "rfft" in convolved.lower(first, second).as_text()
+        found = np.asarray(convolved(first, second))
+        expected = scipy.signal.convolve(first.astype(np.float64), second.astype(np.float64), mode)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+    counts = random.integers(-9, 9, size=4000), random.integers(-9, 9, size=150)
+    found = np.asarray(signal.convolve(*(x.astype(np.int32) for x in counts), mode, "fft"))
+    np.testing.assert_array_equal(found, scipy.signal.convolve(*counts, mode, "direct"))
