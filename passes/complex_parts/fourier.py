@@ -19,6 +19,7 @@ from math import prod
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
+from lavax.ir.ops.lowered.lines_across import TURNED
 from lavax.passes.build.builder import (
     add,
     broadcast,
@@ -65,7 +66,7 @@ def _of_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> P
     assert isinstance(x, Node)
     largest = largest_prime(x, transforms)
     *batch, length = x.shape
-    across = _across([x], length, largest, False, transforms)
+    across = across_of([x], length, largest, False, transforms)
     if across is not None:
         return across.of_reals(x.operands[0])
     last, half = len(batch), length // 2
@@ -92,9 +93,12 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
     assert isinstance(s, Parts)
     largest = largest_prime(node, transforms)
     *batch, length = node.shape
-    across = _across(s.nodes, length, largest, True, transforms)
+    across = across_of(s.nodes, length, largest, True, transforms)
     if across is not None:
-        return across.to_reals(_whole(parts(*(part.operands[0] for part in s.nodes))), length)
+        real, imaginary = (part.operands[0] for part in s.nodes)
+        if imaginary.op == "negate":  # conjugates
+            return across.to_reals(_whole(parts(real, imaginary.operands[0])), length, TURNED)
+        return across.to_reals(_whole(parts(real, imaginary)), length)
     last, half = len(batch), length // 2
     if _is_odd_line(length, largest, transforms):
         spectrum = reshape(_whole(s), (prod(batch), 1, half + 1, 2))
@@ -122,25 +126,27 @@ TRANSFORMS: dict[str, Callable[[Node, Sequence[Value], Transforms], Value]] = {
 
 
 @dataclass(frozen=True)
-class _Across:
+class Across:
     """Real lines that are put along memory, where they had another axis: they are transformed along this, and what is
     found is put along memory instead."""
 
     axis: int
     axes: tuple[int, ...]  # in the order in which lines lie along memory
 
-    def of_reals(self, x: Node) -> Parts:
+    def of_reals(self, x: Node, order: int = 0) -> Parts:
+        """Half the spectra, or with the order TURNED their conjugates."""
         lines, points, behind = self.form(x)
         type = x.type.with_shape((*self._shape(x, points // 2 + 1), 2))
-        whole = build("fourier_across_from_reals", reshape(x, (lines, points, 1, behind)), type=type)
+        whole = build("fourier_across_from_reals", reshape(x, (lines, points, 1, behind)), type=type, folded=order)
         return parts(*(transpose(part, self.axes) for part in separated(whole).nodes))
 
-    def to_reals(self, spectrum: Node, length: int) -> Node:
-        """Of half the spectrum, whose parts lie side by side."""
+    def to_reals(self, spectrum: Node, length: int, order: int = 0) -> Node:
+        """Of half the spectrum, whose parts lie side by side; with the order TURNED, of its conjugates."""
         lines, half, behind = self.form(spectrum)
         ahead = reshape(spectrum, (lines, 1, half, behind // 2, 2))
         type = spectrum.type.with_shape(self._shape(spectrum, length)[:-1])
-        return transpose(build("fourier_across_to_reals", ahead, type=type, columns=length), self.axes)
+        found = build("fourier_across_to_reals", ahead, type=type, columns=length, folded=order)
+        return transpose(found, self.axes)
 
     def form(self, x: Node) -> tuple[int, int, int]:
         """How many lines follow each other, the places of each, and how many are neighbours."""
@@ -150,9 +156,9 @@ class _Across:
         return (*x.shape[: self.axis], length, *x.shape[self.axis + 1 :])
 
 
-def _across(
+def across_of(
     values: Sequence[Node], length: int, largest: int, inverse: bool, transforms: Transforms
-) -> _Across | None:
+) -> Across | None:
     """How values, whose lines along the last axis had another one before, are transformed along that; None if they are
     no such, or are best put along memory."""
     first = values[0]
@@ -161,7 +167,7 @@ def _across(
     axes = tuple(first.attrs["axes"])
     if any(tuple(value.attrs["axes"]) != axes for value in values):
         return None
-    found = _Across(axes[-1], axes)
+    found = Across(axes[-1], axes)
     lines, _, behind = found.form(first.operands[0])
     return found if transforms.across_steps(length, behind, lines * length * behind, inverse, False) else None
 

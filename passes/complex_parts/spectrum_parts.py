@@ -9,9 +9,10 @@ from math import prod
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.ops.lowered.fourier import CONJUGATES, ONLY_REAL, ONLY_SINES
+from lavax.ir.ops.lowered.lines_across import TURNED
 from lavax.passes.build.builder import build, reshape
 from lavax.passes.complex_parts.cosine_lines import reader_counts
-from lavax.passes.complex_parts.fourier import has_steps, largest_prime
+from lavax.passes.complex_parts.fourier import Across, across_of, has_steps, largest_prime
 from lavax.passes.complex_parts.parts import separated
 from lavax.passes.target.target import Transforms
 
@@ -24,7 +25,12 @@ def with_spectrum_parts(graph: Graph, transforms: Transforms) -> Graph:
     readers, is_changed = reader_counts(graph), False
     for node in graph.nodes:
         part = _part_of(node, readers)
-        if part is not None and _has_step(part[0], transforms):
+        across = _conjugates_across(part, transforms) if part is not None else None
+        if part is not None and across is not None:
+            (x,) = part[0].operands
+            found[node] = build("complex", *across.of_reals(found[x], TURNED).nodes)
+            is_changed = True
+        elif part is not None and _has_step(*part, transforms):
             lines, only = part
             pairs = reshape(found[lines], (prod(lines.shape[:-1]), lines.shape[-1] // 2, 1, 2))
             found[node] = _step(pairs, node, only)
@@ -42,11 +48,18 @@ def _step(pairs: Node, node: Node, only: int) -> Node:
     return build("complex", *separated(whole).nodes)
 
 
+def _conjugates_across(part: tuple[Node, int], transforms: Transforms) -> Across | None:
+    """How the conjugates are found where lines along another axis have steps of their own: of lines turned round."""
+    lines, only = part
+    if only != CONJUGATES or lines.op != "transpose":
+        return None
+    return across_of([lines], lines.shape[-1], largest_prime(lines, transforms), False, transforms)
+
+
 def _part_of(node: Node, readers: dict[Node, int]) -> tuple[Node, int] | None:
     """The lines of whose spectra, which nothing else reads, a value is one part, and which."""
     if node.op == "conjugate":
-        found = _lines_beneath(node, readers, CONJUGATES)
-        return found if found is not None and found[0].op != "transpose" else None  # these have steps of their own
+        return _lines_beneath(node, readers, CONJUGATES)
     if node.op == "real":
         return _lines_beneath(node, readers, ONLY_REAL)
     if node.op != "negate" or node.operands[0].op != "slice":
@@ -66,7 +79,9 @@ def _lines_beneath(part: Node, readers: dict[Node, int], only: int) -> tuple[Nod
     return (spectrum.operands[0], only) if spectrum.op == "rfft" and readers[spectrum] == 1 else None
 
 
-def _has_step(lines: Node, transforms: Transforms) -> bool:
+def _has_step(lines: Node, only: int, transforms: Transforms) -> bool:
+    if only == CONJUGATES and lines.op == "transpose":
+        return False  # those are put along memory where they are read
     length = lines.shape[-1]
     is_smooth = length % 2 == 0 and length > 2 and has_steps(length // 2, largest_prime(lines, transforms))
     return is_smooth and len(transforms.mirrored_steps(length // 2, False, lines.dtype)) > 0

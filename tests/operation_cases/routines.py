@@ -354,7 +354,7 @@ def _across_from_reals() -> Iterator[Case]:
         values = sample(generator(f"across{points}{rest}"), TensorType((lines, points, rest, behind), dtype))
         result = TensorType((lines, rest, points // 2 + 1, behind, 2), dtype)
         yield case_of("fourier_across_from_reals", f"{dtype}-{points}-{rest}", [values], {}, result)
-        for fold in (1, -1):
+        for fold in (1, -1, 2):
             label = f"folded-{dtype}-{points}-{rest}-{fold}"
             yield case_of("fourier_across_from_reals", label, [values], dict(folded=fold), result)
     for (lines, points, behind), dtype, sign in product(_ACROSS, (float32, float64), (1, -1)):
@@ -372,7 +372,7 @@ def _across_to_reals() -> Iterator[Case]:
         values = sample(generator(f"across to{points}{rest}"), operand)
         result = TensorType((lines, points, rest, behind), dtype)
         yield case_of("fourier_across_to_reals", f"{dtype}-{points}-{rest}", [values], dict(columns=points), result)
-        for fold in (1, -1):
+        for fold in (1, -1, 2):
             attrs, label = dict(columns=points, folded=fold), f"folded-{dtype}-{points}-{rest}-{fold}"
             yield case_of("fourier_across_to_reals", label, [values], attrs, result)
     for (lines, points, behind), dtype, fold in product(_ACROSS, (float32, float64), (0, 1, -1)):

@@ -19,6 +19,8 @@ from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.ops.lowered.fourier import check_dtype, folded_line, of_size, unfolded_line, with_first
 from lavax.ir.types import TensorType
 
+TURNED = 2  # lines whose numbers but the first are in the opposite order, whose spectra are the conjugates
+
 
 def _infer_from_reals(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
     x, *tables = operands
@@ -52,8 +54,8 @@ def _infer_to_half(operands: Sequence[TensorType], attrs: Attributes, declared: 
 
 
 def _check_fold(name: str, attrs: Attributes) -> None:
-    if attrs["folded"] not in (-1, 0, 1):
-        raise ShapeError(f"{name}: folded is -1, 0 or 1, not {attrs['folded']}")
+    if attrs["folded"] not in (-1, 0, 1, TURNED):
+        raise ShapeError(f"{name}: folded is -1, 0, 1 or {TURNED}, not {attrs['folded']}")
 
 
 def _check_tables(name: str, x: TensorType, tables: Sequence[TensorType], cosines: int, length: int) -> None:
@@ -101,7 +103,8 @@ def _evaluate_from_reals(
     x, *tables = arrays
     lines, points, rest, behind = x.shape
     if attrs["folded"]:
-        x = folded_line(x.reshape(lines, points * rest, behind), attrs["folded"]).reshape(x.shape)
+        whole, fold = x.reshape(lines, points * rest, behind), attrs["folded"]
+        x = (_turned(whole) if fold == TURNED else folded_line(whole, fold)).reshape(x.shape)
     if attrs["cosines"]:
         return _cosines_of(np.fft.rfft(x[:, :, 0], axis=1), tables, attrs["cosines"], points, type, dtype)
     places = np.outer(np.arange(points // 2 + 1), np.arange(rest))
@@ -172,8 +175,13 @@ def _evaluate_to_reals(
     z = z * np.exp(2j * np.pi * places / (columns * rest))[:, :, None]
     found = np.swapaxes(np.fft.irfft(z, columns, axis=2, norm="forward"), 1, 2)
     if attrs["folded"]:
-        found = unfolded_line(found.reshape(len(found), columns * rest, found.shape[-1]), attrs["folded"])
+        found, fold = found.reshape(len(found), columns * rest, found.shape[-1]), attrs["folded"]
+        found = _turned(found) if fold == TURNED else unfolded_line(found, fold)
     return np.asarray(found.astype(dtype).reshape(type.shape))
+
+
+def _turned(lines: np.ndarray) -> np.ndarray:
+    return np.concatenate([lines[:, :1], lines[:, :0:-1]], 1)
 
 
 def _by_parts(z: np.ndarray, type: TensorType, dtype: np.dtype) -> np.ndarray:
@@ -182,7 +190,8 @@ def _by_parts(z: np.ndarray, type: TensorType, dtype: np.dtype) -> np.ndarray:
 
 # f[b, n, m, c] -> [b, m, n/2 + 1, c, 2]: the frequencies up to half of the transform along n, turned as by
 # `fourier_step`. With m = 1 that is half the spectrum. With `folded` lines of n·m numbers are read in the order x[0],
-# x[2], …, x[3], x[1], those at odd places times `folded`, 1 or −1. With `cosines` (m = 1) two tables c and s [n/2 + 1]
+# x[2], …, x[3], x[1], those at odd places times `folded`, 1 or −1, or if it is 2, in the order x[0], x[n·m − 1], …,
+# x[1]. With `cosines` (m = 1) two tables c and s [n/2 + 1]
 # make real numbers f[b, n, c] of the spectrum a + bi: 2(a[k]·c[k] + b[k]·s[k]) at the place k, and 2(a[k]·s[k] −
 # b[k]·c[k]) at n − k for k below n/2, without 0; all in the opposite order if `cosines` is −1.
 _FROM_REALS = {"folded": 0, "cosines": 0}

@@ -158,16 +158,20 @@ def _with_order(value: Callable[[int], Any], fold: int, length: int, place: int)
     """The number at a place of a line whose numbers in the order of cosine transforms are given."""
     if not fold:
         return value(place)
+    if fold == 2:
+        return value((length - place) % length)
     return fold * value(length - 1 - place // 2) if place % 2 else value(place // 2)
 
 
 def _in_order(x: np.ndarray, fold: int) -> np.ndarray:
-    """Lines in the order of cosine transforms."""
+    """Lines in the order of cosine transforms, or turned round."""
     if not fold:
         return x
     lines = x.reshape(len(x), -1)
     length = lines.shape[1]
     found = np.empty_like(lines)
+    if fold == 2:
+        return lines[:, [-at % length for at in range(length)]].reshape(x.shape)
     for place in range(length):
         at = place // 2 if place % 2 == 0 else length - 1 - place // 2
         found[:, at] = (fold if place % 2 else 1) * lines[:, place]

@@ -1,8 +1,10 @@
-"""The order of lines of cosine transforms, number by number: x[0], x[2], …, x[3], x[1]."""
+"""The orders in which steps read and write lines, number by number: that of cosine transforms, x[0], x[2], …, x[3],
+x[1], and the opposite one, whose spectra are conjugates."""
 from __future__ import annotations
 
 from lavax.backends.vulkan.glsl.routine import RoutineShader
-from lavax.passes.kernels.index import Index, linear, variable
+from lavax.ir.ops.lowered.lines_across import TURNED
+from lavax.passes.kernels.index import Index, linear, remainder, variable
 
 
 def place_of_folded(routine: RoutineShader, place: Index, length: int) -> tuple[Index, str]:
@@ -11,6 +13,8 @@ def place_of_folded(routine: RoutineShader, place: Index, length: int) -> tuple[
     fold = routine.node.attrs["folded"]
     if not fold:
         return place, ""
+    if fold == TURNED:
+        return remainder(linear([(place, -1)], length), length), ""
     even, odd = linear([(place, 2)]), linear([(place, -2)], 2 * length - 1)
     if even.high < length:
         return even, ""

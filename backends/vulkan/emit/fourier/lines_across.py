@@ -21,6 +21,7 @@ from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.ir.ops.lowered.lines_across import TURNED
 from lavax.passes.kernels.index import Index, clamp, constant, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
 
@@ -99,8 +100,11 @@ class _RealStep:
         if self.together % 2 or self.behind % 2:
             return
         length, apart = self.points * self.rest, self.rest * self.behind // 2
-        if not self.routine.node.attrs["folded"]:
-            read_ahead(self.routine, [Rows(self.rows.position(self.place, 2), self.points, apart)], self.together // 2)
+        fold = self.routine.node.attrs["folded"]
+        if fold in (0, TURNED):
+            last = linear([(self.place, -1)], length - (self.points - 1) * self.rest)
+            first = clamp(last, 0, length - 1) if fold else self.place
+            read_ahead(self.routine, [Rows(self.rows.position(first, 2), self.points, apart)], self.together // 2)
             return
         ahead = sum(2 * (self.place.high + point * self.rest) < length for point in range(self.points))
         back = sum(2 * (self.place.low + point * self.rest) >= length for point in range(self.points))

@@ -185,14 +185,14 @@ _FROM, _TO, _TO_HALF, _FROM_HALF = (
 @pytest.mark.parametrize(
     ("op", "shapes", "attrs", "message"),
     [
-        (_FROM, [(1, 4, 1, 2)], {"folded": 3}, "folded is -1, 0 or 1, not 3"),
+        (_FROM, [(1, 4, 1, 2)], {"folded": 3}, "folded is -1, 0, 1 or 2, not 3"),
         (_FROM, [(1, 4, 2, 2), (5,), (5,)], {"cosines": 1}, "no whole lines"),
         (_FROM, [(1, 4, 1, 2), (3,), (4,)], {"cosines": 1}, "the tables"),
         (_FROM, [(1, 4, 1, 2), (3,), (3,)], {"cosines": 2}, "cosines is -1, 0 or 1, not 2"),
         (_TO_HALF, [(1, 2, 1, 3, 2, 2), (4,), (4,)], {"columns": 4, "cosines": 1}, "the tables"),
         (_FROM_HALF, [(1, 4, 2)], {"length": 8, "columns": 4, "rest": 1, "cosines": 1}, "no \\[lines,8,behind\\]"),
         (_TO, [(1, 4, 2)], {"columns": 6, "cosines": 1}, "no \\[lines,6,behind\\]"),
-        (_TO, [(1, 1, 3, 2, 2)], {"columns": 4, "folded": -2}, "folded is -1, 0 or 1, not -2"),
+        (_TO, [(1, 1, 3, 2, 2)], {"columns": 4, "folded": -2}, "folded is -1, 0, 1 or 2, not -2"),
     ],
 )
 def test_what_is_no_step(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any], message: str) -> None:

@@ -95,6 +95,41 @@ def test_ends_are_real(length: int) -> None:
     assert not found.imag[[0, -1]].any()
 
 
+# One step, two, three; columns of an even number and of an odd one; two lines, two and four, four.
+@each_value(length=[2, 3, 8, 25, 64, 75, 512, 1000, 4096], behind=[2, 6, 8])
+def test_conjugates_are_of_lines_in_the_opposite_order(length: int, behind: int) -> None:
+    x, s = _lines(2, length, behind), _spectra(2, length // 2 + 1, behind)
+    limit = 2**-24 * max(np.log2(length), 2)
+    there = lx.compile(lambda x: lnp.fft.ihfft(x, axis=1))
+    back = lx.compile(lambda s: lnp.fft.hfft(s, length, axis=1))
+    for transform, operand in ((there, x), (back, s)):
+        text = transform.lower(operand).as_text("kernels")
+        assert "folded=2" in text and "kind=map" not in text and "negate" not in text
+    expected = np.fft.ihfft(x.astype(np.float64), axis=1)
+    assert np.linalg.norm(np.asarray(there(x)) - expected) <= limit * np.linalg.norm(expected)
+    expected = np.fft.hfft(s.astype(np.complex128), length, axis=1)
+    assert np.linalg.norm(np.asarray(back(s)) - expected) <= limit * np.linalg.norm(expected)
+
+
+def test_conjugates_of_spectra_that_are_read_elsewhere_or_of_an_odd_number_of_lines() -> None:
+    x = _lines(96, 4)
+    found = lx.compile(lambda x: (s := lnp.fft.rfft(x, axis=0), lnp.conj(s)))(x)
+    expected = np.fft.rfft(x, axis=0)
+    np.testing.assert_allclose(np.asarray(found[0]), expected, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(found[1]), expected.conj(), atol=1e-4)
+    x = _lines(96, 3)
+    found = lx.compile(lambda x: lnp.fft.ihfft(x, axis=0))(x)
+    np.testing.assert_allclose(np.asarray(found), np.fft.ihfft(x, axis=0), atol=1e-6)
+
+
+def test_many_numbers_in_the_opposite_order() -> None:
+    """Rows that are read before they are written."""
+    s = _spectra(513, 600)
+    found = np.asarray(lx.compile(lambda s: lnp.fft.hfft(s, axis=0))(s))
+    expected = np.fft.hfft(s.astype(np.complex128), axis=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("length", [16, 512, 1000])
 def test_numbers_of_one_line_do_not_show_in_another(length: int) -> None:
     x = _lines(length, 4) * np.array([1e-10, 1e10, 1, 1], np.float32)
