@@ -1,4 +1,4 @@
-"""Random typed programs over all operations, under transformations: each is made by its number alone."""
+"""Random typed programs over all operations or functions of arrays, transformed: each is made by its number alone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ from lavax.ir.graph import graph_of, input_node
 from lavax.ir.operation import names_of_family
 from lavax.passes.simplify import remove_stop_gradient
 from tests.fuzz import complex_numbers, elementwise, regions, routines, structure, transformations
+from tests.fuzz.compositions import composed
 from tests.fuzz.draw import Source, dtype_of
 from tests.fuzz.noise import Expected, IllConditionedError, expected
 from tests.operation_cases.case import sample
@@ -50,6 +51,7 @@ def _weighted() -> dict[str, list[str]]:
 
 _FAMILIES = _weighted()
 _ALL_WEIGHTS = {**_WEIGHTS, "arithmetic": 6, "complex": 3, "source": 1}
+_COMPOSED = 3  # one in so many programs is as users write them
 _MOSTLY_REGIONS = _ALL_WEIGHTS | {"region": 25}  # of some programs: loops beside and within each other
 
 
@@ -100,7 +102,7 @@ def _base(random: np.random.Generator) -> tuple[Graph, list[np.ndarray]]:
 def program(number: int) -> Program:
     """The program of that number, the same always. Raises IllConditionedError if the number has none."""
     random = np.random.default_rng([number, 17])
-    graph, arrays = _base(random)
+    graph, arrays = composed(random) if number % _COMPOSED == _COMPOSED - 1 else _base(random)
     names: list[str] = []
     for _ in range(int(random.choice([0, 1, 2, 3], p=[0.4, 0.35, 0.18, 0.07]))):
         name = transformations.choose(random, graph)
