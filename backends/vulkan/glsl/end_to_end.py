@@ -65,6 +65,13 @@ class _Parts:
         return [part.offset + offset for part, offset in zip(self.parts, of_position, strict=True)]
 
     @property
+    def starts(self) -> list[int]:
+        """The least that each part's element is behind the terms of its position that grow: where these are no less
+        than 0, whatever the variables are."""
+        shrinking = [min(index_of(position.terms, 0).low, 0) for position in self.positions]
+        return [offset + shrinking[number] for offset, number in zip(self.offsets, self.numbers, strict=True)]
+
+    @property
     def has_lanes(self) -> bool:
         return any(LANE_NAME in index.variables for index in (self.along, *self.positions))
 
@@ -109,7 +116,7 @@ def _four(body: Body, node: Node, found: _Parts) -> GlslValue:
             text = _half_of_pair(body, node, first) or memory.four(dtype, *_place(body, first, VECTOR))
         return GlslValue(memory.as_read(text, VECTOR, dtype), VECTOR)
     lanes = [found.at_lane(lane) for lane in range(VECTOR)]
-    starts = list(map(min, *(each.offsets for each in lanes)))
+    starts = list(map(min, *(each.starts for each in lanes)))
     places = [_place(body, each, starts=starts) for each in lanes]
     if dtype.storage.itemsize < 4:
         texts = [memory.loaded(dtype, *place) for place in places]
@@ -213,9 +220,10 @@ def _leaves(node: Node, at: Coordinates, end: int, depth: int) -> list[_Part] | 
 
 def _place(body: Body, found: _Parts, count: int = 1, starts: Sequence[int] = ()) -> tuple[str, str]:
     """The address of the array that has an element, and the position from there, in vectors of `count`. The address
-    includes what no variable changes in the position. Of several elements `starts` are the least of that, by array:
-    compilers refuse a negative number as a position."""
-    starts, offsets = starts or found.offsets, found.offsets
+    includes what no variable changes in the position, but as little that the rest is never negative: compilers refuse
+    a number that is, and SPIR-V gives others no meaning. Of several elements `starts` are the least of that, by array.
+    """
+    starts, offsets = starts or found.starts, found.offsets
     addresses = [_moved(body, part.array, start) for part, start in zip(found.parts, starts, strict=True)]
     address = _chosen(body, found, "uint64_t", addresses)
     terms = []
