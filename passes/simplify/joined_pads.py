@@ -18,8 +18,8 @@ def _sum_of_pieces(node: Node) -> Node | None:
 
     The sum with 0 is left because -0.0 + 0.0 is 0.0; integers have none.
     """
-    pieces = _pieces(node)
-    if pieces is None or node.dtype.is_complex:
+    pieces = None if node.dtype.is_complex else _pieces(node)
+    if pieces is None:
         return None
     axes = {axis for piece in pieces for axis in range(node.type.rank) if _extent(piece, axis) < node.shape[axis]}
     if len(axes) != 1:
@@ -47,9 +47,9 @@ def _pieces(node: Node) -> list[Node] | None:
     ahead = list(node.operands)
     while ahead:
         term = ahead.pop()
-        if term.op == "add":
+        if term.op == "add" and len(found) + len(ahead) + 2 <= _MOST_PIECES:
             ahead += term.operands
-        elif _is_piece(term) and len(found) < _MOST_PIECES:
+        elif _is_piece(term):
             found.append(term)
         else:
             return None

@@ -5,6 +5,7 @@ from textwrap import dedent
 from typing import Any
 
 import numpy as np
+import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
@@ -44,12 +45,25 @@ def test_the_gradient_of_a_projection_that_is_cut_is_written_at_once() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
 
 
-def test_long_sums_are_left() -> None:
-    """Each term is looked at once for each sum that it is in."""
+def test_gradients_of_complex_arrays_that_are_cut_stay_sums() -> None:
+    def loss(x: Any) -> Any:
+        first, second = lnp.split(x, 2)
+        return lnp.sum(lnp.abs(first * second))
+
+    graph = remove_stop_gradient(lx.trace(lx.grad(loss))(lx.ShapeDtype((6,), "complex64")))
+    assert [node.op for node in simplify(graph).nodes].count("pad") == 2
+    array = np.arange(6).astype(np.complex64) + 1j
+    np.testing.assert_allclose(interpret(simplify(graph), array), interpret(graph, array), rtol=1e-6)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_long_sums_are_left(first: bool) -> None:
+    """Few terms are looked at for each sum that they are in, whichever operand is the sum of those before."""
     count = 40
     ends = [f"low=[{n}] high=[{count - 1 - n}] interior=[0] value=0.0" for n in range(count)]
     pads = [f"%{n} = pad(x{n}) {end} : f32[{count}]" for n, end in enumerate(ends)]
-    sums = [f"%{count + n} = add(%{count + n - 1 if n else 0}, %{n + 1}) : f32[{count}]" for n in range(count - 1)]
+    operands = [(count + n - 1 if n else 0, n + 1)[:: 1 if first else -1] for n in range(count - 1)]
+    sums = [f"%{count + n} = add(%{one}, %{other}) : f32[{count}]" for n, (one, other) in enumerate(operands)]
     inputs = ", ".join(f"x{n}: f32[1]" for n in range(count))
     text = "\n  ".join([f"graph ({inputs}) {{", *pads, *sums, f"return %{2 * count - 2}"]) + "\n}"
     assert "concatenate" not in str(simplify(parse(text)))
