@@ -78,7 +78,7 @@ class RaggedGroup(RowGroup[RaggedRows]):
     def places(self, rows: int, names: Sequence[str]) -> list[Index]:
         """Rows beyond the last one are read as if they were there, since what reads them is bounded by the driver."""
         together = self.schedule.together
-        first = variable(_FIRST, rows // together)
+        first = variable(_FIRST, -(-rows // together))
         return [linear([(first, together)], number) for number in range(together)]
 
     def join(self, partial: Sequence[tuple[Node, str]]) -> None:

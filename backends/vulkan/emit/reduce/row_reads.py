@@ -138,7 +138,7 @@ def starts_of_rows(kernel: Kernel) -> tuple[int, int] | None:
 def _start_of_rows(position: Index, rows: int) -> tuple[int, int] | None:
     """By how much later than the one above each row begins, and where the first one does, behind multiples of four.
     None if that is not the same for all fours of rows."""
-    fours = variable("fours", max(rows // VECTOR, 1))
+    fours = variable("fours", -(-rows // VECTOR))
     begins: list[int] = []
     for number in range(VECTOR):
         of_row = substitute(position, {"row": linear([(fours, VECTOR)], number), "k": ZERO})

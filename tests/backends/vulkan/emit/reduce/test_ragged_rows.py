@@ -47,9 +47,11 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "parts of rows": lambda x, row, at: (lnp.sum(x[..., 1:] * x[..., :-1], -1), lnp.max(x[..., 3:], -1)),
     "rows beside sums": lambda x, row, at: (x + lnp.sum(x, -1, keepdims=True), lnp.sum(lnp.abs(x), -1)),
     "true elements": lambda x, row, at: (lnp.any(x > 2.5, -1), lnp.sum(x > 0.0, -1)),
+    "the next rows": lambda x, row, at: (nn.softmax(lnp.roll(x, -1, -2), -1), lnp.max(lnp.roll(x, -1, -2), -1)),
+    "rows beside the next ones": lambda x, row, at: nn.softmax(x + lnp.roll(x, -1, -2), -1),
     "nothing of its own": lambda x, row, at: lnp.sum(lnp.broadcast_to(row, x.shape), -1) + x[..., 0],
 }
-SHAPES = ((64, 67), (33, 129), (4, 15, 50))  # by address; by descriptor, with rows that do not exist; batches
+SHAPES = ((64, 67), (33, 129), (33, 130), (4, 15, 50))  # by address; by descriptor, beyond the last row too; batches
 
 
 def _arguments(shape: tuple[int, ...]) -> list[np.ndarray]:
