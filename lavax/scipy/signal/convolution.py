@@ -41,7 +41,8 @@ def convolve(
 
     `mode` "full": wherever they overlap; "same": of the extents of `in1`, from the middle; "valid": where the smaller
     lies within the other. `method` "direct": a sum; "fft": by transforms, whose error is relative to the greatest
-    results, and which are rounded for integers; "auto": a sum for integers and where it takes less, else transforms.
+    results and may be spoilt by one infinity or NaN, and which are rounded for integers; "auto": a sum for integers and
+    where it takes less, else transforms.
     `precision` changes nothing. Raises ShapeError for arrays of different ranks or without elements, or where neither
     lies within the other in mode "valid", ValueError for another mode or method.
     """
