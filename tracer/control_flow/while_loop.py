@@ -13,6 +13,7 @@ from lavax.tracer.control_flow.carried import trace_loop_body
 from lavax.tracer.control_flow.loop_log import emit_log, empty_log, entered
 from lavax.tracer.control_flow.recording import apply_control_flow
 from lavax.tracer.pytrees.pytree import unflatten
+from lavax.tracer.tracing.automatic_checks import checks_of, unchecked
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import constant
 from lavax.tracer.tracing.effects import Effect, take_effects
@@ -57,6 +58,7 @@ def _logged_loop(
     evaluated once more behind it, for its effects.
     """
     effects: list[Effect] = []
+    checked_cond, checked_body = checks_of(cond_fun), checks_of(body_fun)
 
     def running(state: Any) -> Any:
         found = cond_fun(state[0])
@@ -65,16 +67,17 @@ def _logged_loop(
 
     def iteration(state: Any) -> Any:
         value, (count, log) = state
-        cond_fun(value)
-        after = body_fun(value)
+        checked_cond(value)
+        after = checked_body(value)
         effects[:], shown = take_effects()
         return after, (bind("add", count, constant(1, INDEX)), entered(effects, log, count, shown))
 
     logged = (*condition.effects, *body.effects)
     types = [*output_types(condition)[1:], *output_types(body)[body.structure.leaf_count :]]
     start = (init_val, (constant(0, INDEX), empty_log(logged, types)))
-    value, (count, log) = while_loop(running, iteration, start)
-    emit_log(effects, count, log)
-    if condition.effects:
-        cond_fun(value)
+    with unchecked():  # the log's own operations
+        value, (count, log) = while_loop(running, iteration, start)
+        emit_log(effects, count, log)
+        if condition.effects:
+            checked_cond(value)
     return value

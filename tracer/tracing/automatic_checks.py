@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 from lavax.ir import OPERATIONS
 from lavax.ir.graph import Node, topological
 from lavax.ir.types import TensorType, TupleType, bool_
+from lavax.tracer.pytrees.pytree import leaves
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.checks import Check
 from lavax.tracer.tracing.convert import constant
@@ -23,6 +26,7 @@ from lavax.tracer.tracing.tracer import Tracer
 from lavax.tracer.values.value import Value
 
 NAN, DIVISION, INDEX = "nan", "division", "index"
+_Function = TypeVar("_Function", bound=Callable[[Any], Any])
 _wanted: ContextVar[frozenset[str]] = ContextVar("lavax_automatic_checks", default=frozenset())
 
 # Operations that only move numbers return no NaN of their own.
@@ -43,15 +47,42 @@ def checking(categories: frozenset[str]) -> Iterator[None]:
         _wanted.reset(token)
 
 
-def emit_automatic_checks(values: Sequence[Value]) -> None:
-    """Emits the checks that are wanted of the operations of the active trace that `values` need."""
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """A context in which traces check no operations, such as one whose effects cannot be kept."""
+    with checking(frozenset()):
+        yield
+
+
+def checks_of(function: _Function) -> _Function:
+    """`function`, whose operations are checked as now, where it is called in a trace of which no others are.
+
+    Its checks are emitted behind its own effects, as they are if it is traced alone.
+    """
+    wanted = _wanted.get()
+
+    @wraps(function)
+    def call(given: Any) -> Any:
+        with checking(wanted):
+            found = function(given)
+            emit_automatic_checks(leaves(found), leaves(given))
+        return found
+
+    return call  # type: ignore[return-value]
+
+
+def emit_automatic_checks(values: Sequence[Any], given: Sequence[Any] = ()) -> None:
+    """Emits the checks that are wanted of the operations of the active trace that `values` need and `given` do not."""
     trace, wanted = active_trace(), _wanted.get()
     if trace is None or not wanted:
         return
     token = _wanted.set(frozenset())
     try:
-        results = [value.node for value in values if isinstance(value, Tracer) and value.trace is trace]
-        for node in topological(results):
+        results, known = (
+            [value.node for value in some if isinstance(value, Tracer) and value.trace is trace]
+            for some in (values, given)
+        )
+        for node in topological(results, topological(known)):
             for category in (DIVISION, INDEX, NAN):
                 if category in wanted and not isinstance(node.type, TupleType):
                     _MAKERS[category](node, lambda operand: Tracer(trace, operand))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from lavax.base.errors import DtypeError, SideEffectError
@@ -13,7 +14,7 @@ from lavax.ir.location import user_error, user_location
 from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.calls.signature import Signature
 from lavax.tracer.pytrees.pytree import TreeDef, paths
-from lavax.tracer.tracing.automatic_checks import emit_automatic_checks
+from lavax.tracer.tracing.automatic_checks import emit_automatic_checks, unchecked
 from lavax.tracer.tracing.convert import is_numeric, lift
 from lavax.tracer.tracing.effects import Effect, emit_again, take_effects
 from lavax.tracer.tracing.float0 import flatten_result
@@ -62,7 +63,8 @@ def trace_function(
             Tracer(trace, trace.add_input(i.name, i.abstract.type, i.value, i.differentiated), i.abstract.weak)
             for i in inputs
         ]
-        leaves, structure = flatten_result(call(tracers))
+        with nullcontext() if keep_effects else unchecked():
+            leaves, structure = flatten_result(call(tracers))
         values = [_result(leaf, position, structure, purpose) for position, leaf in enumerate(leaves)]
         if keep_effects:
             emit_automatic_checks(values)
