@@ -102,8 +102,8 @@ def _folded(key: ArrayLike, data: ArrayLike) -> Value:
 
 
 def clone(key: ArrayLike) -> Value:
-    """The same key, from which may be drawn once more when key reuse is checked."""
-    held = as_key("clone", key)
+    """The same key or keys, from which may be drawn once more when key reuse is checked."""
+    held = _words("clone", key)
     return _like(key, bind("reshape", held, type=held.type))
 
 

@@ -16,6 +16,7 @@ from lavax.tracer.pytrees.pytree import flatten, unflatten
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import lift
 from lavax.tracer.tracing.effects import emit_for_each
+from lavax.tracer.tracing.float0 import is_float0, with_float0_of_each, zeros
 from lavax.tracer.values.abstract import abstract
 from lavax.tracer.values.value import Value
 
@@ -72,7 +73,8 @@ def named_scan(
     last, stacked = body.structure.children
     count = body.structure.leaf_count
     emit_for_each(body.effects, results[count:], steps, -1 if reverse else 1)
-    return unflatten(last, results[: len(carries)]), unflatten(stacked, results[len(carries) : count])
+    ys = with_float0_of_each(unflatten(stacked, results[len(carries) : count]), stacked, steps)
+    return unflatten(last, results[: len(carries)]), ys
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
@@ -129,7 +131,9 @@ def _unrolled_scan(
     return last, unflatten(inner, [_reshaped(part, (steps, *part.shape[2:])) for part in parts])
 
 
-def _reshaped(value: Value, shape: tuple[int, ...]) -> Value:
+def _reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+    if is_float0(value):
+        return zeros(shape)
     return bind("reshape", value, type=value.type.with_shape(shape))
 
 
@@ -137,9 +141,11 @@ def _element(value: Value, position: int) -> Value:
     start = (position, *(0 for _ in value.shape[1:]))
     limit = (position + 1, *value.shape[1:])
     part = bind("slice", value, start=start, limit=limit, stride=(1,) * len(value.shape))
-    return _reshaped(part, value.shape[1:])
+    return bind("reshape", part, type=value.type.with_shape(value.shape[1:]))
 
 
-def _stacked(parts: Sequence[Any]) -> Value:
+def _stacked(parts: Sequence[Any]) -> Any:
+    if is_float0(parts[0]):
+        return zeros((len(parts), *parts[0].shape))
     values = [lift(part) for part in parts]
     return bind("concatenate", *(_reshaped(value, (1, *value.shape)) for value in values), axis=0)

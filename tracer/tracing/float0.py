@@ -1,13 +1,12 @@
 """JAX's dtype of derivatives by integers, which do not change by small amounts: its elements have no size."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.tracer.pytrees.key_trees import map
 from lavax.tracer.pytrees.pytree import NodeKind, TreeDef, flatten, register, unflatten
 
 float0 = np.dtype([("float0", np.void, 0)])
@@ -47,8 +46,24 @@ def flatten_result(result: Any) -> tuple[list[Any], TreeDef]:
     return flatten(unflatten(structure, [_Float0(leaf.shape) if is_float0(leaf) else leaf for leaf in leaves]))
 
 
-def with_float0_of_each(result: Any, structure: TreeDef, size: int) -> Any:
-    """The result, of that structure, of a function of one element for `size` of them, with as many arrays of float0."""
+def with_float0_of_each(
+    result: Any, structure: TreeDef, size: int, axes_of: Callable[[TreeDef], Sequence[int | None]] | None = None
+) -> Any:
+    """The result, of that structure, of a function of one element for `size` of them, with as many arrays of float0.
+
+    `axes_of` says along which axis they lie, for each leaf of a structure that has these arrays as leaves; None for
+    one array of all. By default it is the first axis.
+    """
     if not structure.holds_keys:
         return result
-    return map(lambda leaf: zeros((size, *leaf.shape)) if is_float0(leaf) else leaf, result)
+    leaves, whole = flatten(result)
+    axes = [0] * len(leaves) if axes_of is None else axes_of(whole)
+    return unflatten(whole, [_of_each(leaf, axis, size) for leaf, axis in zip(leaves, axes, strict=True)])
+
+
+def _of_each(leaf: Any, axis: int | None, size: int) -> Any:
+    if axis is None or not is_float0(leaf):
+        return leaf
+    shape = list(leaf.shape)
+    shape.insert(range(leaf.ndim + 1)[axis], size)
+    return zeros(shape)

@@ -84,7 +84,10 @@ def vmap(
         batched = batch(graph, all_axes, counted, size, axis_name)
         outputs = run_finished(batched, [*values, *traced.captured], traced.weak)
         emit_for_each(traced.effects, outputs[len(result_axes) :], size)
-        return with_float0_of_each(unflatten(structure, outputs[: len(result_axes)]), structure, size)
+        result = unflatten(structure, outputs[: len(result_axes)])
+        return with_float0_of_each(
+            result, structure, size, lambda whole: _output_axes(out_axes, whole, signature.function)
+        )
 
     return mapped
 

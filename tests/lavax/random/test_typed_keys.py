@@ -58,6 +58,7 @@ def test_words_become_keys_and_keys_words() -> None:
     assert words(random.PRNGKey(42)) == words(random.key(42)) == [0, 42]
     assert random.key_impl(one()) == random.key_impl(random.PRNGKey(0)) == "threefry2x32"
     assert words(random.clone(one())) == [0, 0]
+    assert words(random.clone(three())) == words(lx.jit(random.clone)(three())) == WORDS
 
 
 @pytest.mark.parametrize("draw", [random.normal, random.bits, lambda key: random.permutation(key, 5)])

@@ -150,3 +150,27 @@ def test_integers_are_refused_without_allow_int_and_text_always() -> None:
         lx.grad(lambda n: n * 1.0)(3)
     with pytest.raises(NonFloatArgumentError, match="by name, which is 'a'"):
         lx.grad(lambda name: 1.0, allow_int=True)("a")
+
+
+def _slopes(axes: Any, out_axes: Any) -> Any:
+    slope = lx.grad(lambda x, n: x * lnp.sum(n), argnums=(0, 1), allow_int=True)
+    return lx.vmap(slope, axes, out_axes)
+
+
+def test_gradients_by_integers_lie_along_the_axis_of_results() -> None:
+    numbers = np.ones((2, 4), np.int32)
+    assert _slopes((None, 1), (0, 1))(2.0, numbers)[1].shape == (2, 4)
+    assert _slopes((None, 1), -1)(2.0, numbers)[1].shape == (2, 4)
+    assert _slopes((None, 1), 0)(2.0, numbers)[1].shape == (4, 2)
+    assert _slopes((0, None), (0, None))(np.ones(4, np.float32), numbers)[1].shape == (2, 4)
+
+
+@pytest.mark.parametrize("unroll", [1, 2, 3])
+def test_gradients_by_integers_in_a_scan_are_of_all_steps(unroll: int) -> None:
+    def step(total: Any, numbers: Any) -> Any:
+        slopes = lx.grad(lambda x, n: x * lnp.sum(n), argnums=(0, 1), allow_int=True)(total, numbers)
+        return total, slopes
+
+    _, (slopes, nothing) = lx.lax.scan(step, 1.0, np.arange(12, dtype=np.int32).reshape(4, 3), unroll=unroll)
+    np.testing.assert_array_equal(slopes, [3.0, 12.0, 21.0, 30.0])
+    assert nothing.shape == (4, 3) and nothing.dtype.itemsize == 0
