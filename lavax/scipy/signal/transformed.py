@@ -66,7 +66,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", axes: Axes 
     broadcast, or where neither lies within the other in mode "valid", ValueError for another mode.
     """
     first, second, along = _operands("fftconvolve", in1, in2, mode, axes)
-    return by_transforms("fftconvolve", first, second, mode, along)
+    return _centred(by_transforms("fftconvolve", first, second, mode, along), first, mode)
 
 
 @one_program("mode", "axes")
@@ -75,7 +75,16 @@ def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", axes: Axes =
 
     The axis whose lengths differ most is cut into blocks. Arguments and errors as of `fftconvolve`.
     """
-    return in_blocks("oaconvolve", *_operands("oaconvolve", in1, in2, mode, axes), mode)
+    first, second, along = _operands("oaconvolve", in1, in2, mode, axes)
+    return _centred(in_blocks("oaconvolve", first, second, along, mode), first, mode)
+
+
+def _centred(found: Value, first: Value, mode: str) -> Value:
+    """In mode "same" the middle, of the extents of `first`, also along axes in which that is broadcast."""
+    if mode != "same" or found.shape == first.shape:
+        return found
+    starts = [(extent - kept) // 2 for extent, kept in zip(found.shape, first.shape, strict=True)]
+    return found[tuple(slice(start, start + kept) for start, kept in zip(starts, first.shape, strict=True))]
 
 
 def in_blocks(name: str, first: Value, second: Value, along: Sequence[int], mode: str) -> Value:

@@ -158,3 +158,13 @@ def test_convolutions_of_long_lines_are_in_blocks(mode: Any) -> None:
     counts = random.integers(-9, 9, size=4000), random.integers(-9, 9, size=150)
     found = np.asarray(signal.convolve(*(x.astype(np.int32) for x in counts), mode, "fft"))
     np.testing.assert_array_equal(found, scipy.signal.convolve(*counts, mode, "direct"))
+
+
+@pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])
+@pytest.mark.parametrize(("first", "second"), [((1, 3), (4, 3)), ((1,), (47,)), ((3, 1, 5), (3, 4, 2)), ((5,), (1,))])
+def test_results_of_the_extents_of_the_first(name: str, first: Any, second: Any) -> None:
+    random = np.random.default_rng(5)
+    a, b = random.normal(size=first).astype(np.float32), random.normal(size=second).astype(np.float32)
+    for axes in (None, len(first) - 1):
+        expected = getattr(scipy.signal, name)(a, b, "same", axes=axes)
+        np.testing.assert_allclose(getattr(signal, name)(a, b, "same", axes=axes), expected, atol=1e-5)
