@@ -21,7 +21,7 @@ from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.checks import Check
 from lavax.tracer.tracing.convert import constant
 from lavax.tracer.tracing.effects import emit
-from lavax.tracer.tracing.trace import active_trace
+from lavax.tracer.tracing.trace import Trace, active_trace
 from lavax.tracer.tracing.tracer import Tracer
 from lavax.tracer.values.value import Value
 
@@ -78,16 +78,19 @@ def emit_automatic_checks(values: Sequence[Any], given: Sequence[Any] = ()) -> N
         return
     token = _wanted.set(frozenset())
     try:
-        results, known = (
-            [value.node for value in some if isinstance(value, Tracer) and value.trace is trace]
-            for some in (values, given)
-        )
-        for node in topological(results, topological(known)):
-            for category in (DIVISION, INDEX, NAN):
-                if category in wanted and not isinstance(node.type, TupleType):
-                    _MAKERS[category](node, lambda operand: Tracer(trace, operand))
+        _emit(trace, wanted, values, given)
     finally:
         _wanted.reset(token)
+
+
+def _emit(trace: Trace, wanted: frozenset[str], values: Sequence[Any], given: Sequence[Any]) -> None:
+    results, known = (
+        [value.node for value in some if isinstance(value, Tracer) and value.trace is trace] for some in (values, given)
+    )
+    for node in topological(results, topological(known)):
+        for category in (DIVISION, INDEX, NAN):
+            if category in wanted and not isinstance(node.type, TupleType):
+                _MAKERS[category](node, lambda operand: Tracer(trace, operand))
 
 
 def _all(holds: Value) -> Value:

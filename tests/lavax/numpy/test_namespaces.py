@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import unwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -31,7 +32,7 @@ def test_every_public_name_of_a_module_is_the_packages() -> None:
         held = import_module(f"lavax.numpy.{module}")
         for name in getattr(held, "__all__", ()):
             assert name not in home, f"{name} is public in {home.get(name)} and in {module}"
-            assert getattr(lnp, name) is getattr(held, name)
+            assert unwrap(getattr(lnp, name)) is unwrap(getattr(held, name)), "perhaps one that takes random keys, too"
             assert name in lnp.__all__
             home[name] = module
     assert len(home) > 250
