@@ -133,3 +133,10 @@ def test_channels_are_read_once_into_registers_whatever_the_number_of_parts(part
     loads = re.findall(r"F32x4\(\w+\)\.data\[.*?\]\)?;", source)
     assert "for (" not in source
     assert len(loads) == len(re.findall(r"int k\d* = ", source))
+
+
+def test_positions_of_turned_parts_are_never_negative() -> None:
+    """The part of an index that falls begins at its largest: SPIR-V gives negative ones no meaning."""
+    source = _source(_graph(*FUNCTIONS["reversed"], "float32"))
+    turned = [index for index in re.findall(r"data\[\((.*?)\)\]", source) if " * -2" in index]
+    assert turned and all(index.endswith(" + 8") for index in turned), turned
