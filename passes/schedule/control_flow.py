@@ -77,8 +77,8 @@ def lower_control_flow(flow: ControlFlow, schedule: Scheduler, prepare: Prepare,
         _scan_in_kernels(flow, most, lambda graph: slice_kernel(graph, slices), lowered)
     elif (halves := halves_of(flow.node, loops)) is not None:
         lowered.commands += rotated(flow, halves, loops.turns, schedule, lowered).commands()
-    elif turns := _turns_to_join(scan := _with_places_chosen(flow.node), loops, schedule):
-        _in_joined_turns(replace(flow, node=scan), turns, loops, schedule, lowered)
+    elif found := _joined_turns(scan := _with_places_chosen(flow.node, loops), loops, schedule):
+        _in_joined_turns(replace(flow, node=scan), *found, loops, schedule, lowered)
     else:
         _in_dispatches(flow, loops, schedule, lowered)
     lowered.commands = list(after_barrier(lowered.commands))
@@ -95,24 +95,29 @@ def _in_dispatches(flow: ControlFlow, loops: Loops, schedule: Scheduler, lowered
 # -- several turns at once --------------------------------------------------------------------------------------------
 
 
-def _with_places_chosen(loop: Node) -> Node:
+def _with_places_chosen(loop: Node, loops: Loops) -> Node:
     """The scan, whose turns may be joined if they choose what they set."""
-    if loop.op != "scan":
+    if loop.op != "scan" or not loops.joined_turns:
         return loop
     attrs = {**loop.attrs, "body": with_single_places_chosen(loop.attrs["body"])}
     return make_node("scan", loop.operands, attrs, loop.type, loop.location)
 
 
-def _turns_to_join(scan: Node, loops: Loops, schedule: Scheduler) -> int:
-    """How many turns of a scan its kernels take at once; 0 if one. As many as store little more than one turn does."""
+def _joined_turns(scan: Node, loops: Loops, schedule: Scheduler) -> tuple[int, Node] | None:
+    """How many turns of a scan its kernels take at once, and the scan of such turns: as many as store little more than
+    one turn does; None if one."""
     if not loops.joined_turns or not may_be_joined(scan):
-        return 0
+        return None
     most = _MORE_STORED * _stored_bytes(scan.attrs["body"], schedule)
     for turns in loops.joined_turns:
         joined = with_turns_joined(scan, turns)
-        if joined is not None and _stored_bytes(simplify(joined.attrs["body"]), schedule) <= most:
-            return turns
-    return 0
+        if joined is None:
+            continue
+        body = simplify(joined.attrs["body"])
+        if _stored_bytes(body, schedule) <= most:
+            attrs = {**joined.attrs, "body": body}
+            return turns, make_node("scan", joined.operands, attrs, joined.type, joined.location)
+    return None
 
 
 def _stored_bytes(body: Graph, schedule: Scheduler) -> int:
@@ -121,11 +126,9 @@ def _stored_bytes(body: Graph, schedule: Scheduler) -> int:
 
 
 def _in_joined_turns(
-    flow: ControlFlow, turns: int, loops: Loops, schedule: Scheduler, lowered: LoweredControlFlow
+    flow: ControlFlow, turns: int, joined: Node, loops: Loops, schedule: Scheduler, lowered: LoweredControlFlow
 ) -> None:
-    """The first turns, which are left over, by themselves, and a scan of turns that are several each."""
-    joined = with_turns_joined(flow.node, turns)
-    assert joined is not None, "such turns were found"
+    """The first turns, which are left over, by themselves, and the scan `joined` of turns that are several each."""
     rest, carries, operands = flow.node.attrs["length"] % turns, flow.node.attrs["carries"], flow.operands
     if rest:
         first = [f"{flow.prefix}first{position}" for position in range(carries)]
@@ -136,9 +139,7 @@ def _in_joined_turns(
         bound |= dict(zip(program.results, first, strict=True))
         lowered.commands += after_barrier(embedded(program, bound, f"{flow.prefix}first.", None, lowered))
         operands = (*first, *operands[carries:])
-    attrs = {**joined.attrs, "body": simplify(joined.attrs["body"])}
-    node = make_node("scan", joined.operands, attrs, joined.type, joined.location)
-    within = replace(flow, node=node, prefix=f"{flow.prefix}joined.", operands=operands)
+    within = replace(flow, node=joined, prefix=f"{flow.prefix}joined.", operands=operands)
     _in_dispatches(within, loops, schedule, lowered)
 
 
