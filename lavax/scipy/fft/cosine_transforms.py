@@ -77,7 +77,7 @@ class _Call:
             found = self.family.scaled(line, self.scale(x, axis), 1 / _ROOT if is_orthogonal else 1.0)
         else:
             ends = self.family.ends[self.computed] if is_orthogonal else ()
-            found = self.family.transforms[self.computed](_scaled_ends(line, ends if self.computed != 4 else (), _ROOT))
+            found = self.family.transforms[self.computed](_scaled_ends(line, ends, _ROOT))
             found = _scaled_ends(found, ends if self.computed == 1 else (), 1 / _ROOT)
         return lnp.moveaxis(found, -1, axis)
 
