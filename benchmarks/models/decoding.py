@@ -1,7 +1,7 @@
 """Decoding: the time of a token of a language model, and the share of it that reading its weights once takes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -24,15 +24,13 @@ SMALL = ("SmolLM2-135M", SMOLLM2, ("float32", "bfloat16", "int8", "int4"))
 LARGE = ("SmolLM2-1.7B", SMOLLM2_LARGE, ("bfloat16", "int8", "int4"))
 
 
-def tables(calls: int, copy_bytes_per_second: float) -> Sequence[str]:
-    """One row of each model that suits the device, in each form of its weights."""
+def tables(calls: int, copy_bytes_per_second: float) -> Iterator[str]:
+    """A table of each form of the weights of each model that suits the device, as soon as it is measured."""
     shown = [SMALL, LARGE] if lx.default_device().kind == "discrete" else [SMALL]
-    return [_table(*each, calls, copy_bytes_per_second) for each in shown]
-
-
-def _table(name: str, config: dict[str, Any], forms: Sequence[str], calls: int, rate: float) -> str:
-    rows = [row for form in forms for row in _rows(config, form, calls, rate)]
-    return f"\n{name}, decoding one row, cache of {CACHE}\n\n{markdown(HEAD, rows)}"
+    for name, config, forms in shown:
+        for form in forms:
+            rows = markdown(HEAD, _rows(config, form, calls, copy_bytes_per_second))
+            yield f"\n{name} in {form}, decoding one row, cache of {CACHE}\n\n{rows}"
 
 
 def _rows(config: dict[str, Any], form: str, calls: int, rate: float) -> list[list[str]]:
