@@ -71,7 +71,7 @@ def _confirmed(drawn: Program, found: Sequence[Difference]) -> list[Difference]:
     if not found:
         return []
     try:
-        wanted = expected(drawn.graph, drawn.arrays, drawn.number, RUNS_TO_CONFIRM)
+        wanted = expected(drawn.graph, drawn.arrays, drawn.number, RUNS_TO_CONFIRM, in_doubles=True)
     except IllConditionedError:
         return []
     return differences([each.engine for each in found], drawn.graph, drawn.arrays, wanted)

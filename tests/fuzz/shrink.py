@@ -10,6 +10,7 @@ from lavax.ir import interpreter as interpreter_of_graphs
 from lavax.ir.graph import graph_of, input_node, with_operands
 from lavax.ir.types import TupleType
 from tests.fuzz.compare import difference
+from tests.fuzz.engines import INTERPRETERS
 from tests.fuzz.noise import RUNS_TO_CONFIRM, IllConditionedError, expected
 
 Program = tuple[Graph, list[np.ndarray]]
@@ -22,7 +23,7 @@ def shows(engine: str, kind: str) -> IsWrong:
 
     def is_wrong(graph: Graph, arrays: Sequence[np.ndarray]) -> bool:
         try:
-            wanted = expected(graph, arrays, runs=RUNS_TO_CONFIRM)
+            wanted = expected(graph, arrays, runs=RUNS_TO_CONFIRM, in_doubles=engine in INTERPRETERS)
         except IllConditionedError:
             return False
         found = difference(engine, graph, arrays, wanted)

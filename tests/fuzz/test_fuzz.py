@@ -88,6 +88,16 @@ def test_a_value_too_large_for_its_dtype_is_no_difference() -> None:
         expected(graph, [np.full(4, 3e4, np.float16)])
 
 
+def test_where_a_function_has_no_derivative_doubles_have_tolerances_of_their_own() -> None:
+    """The arc sine of 1 moves by the root of a rounding, so the float32 program's tolerance says nothing of float64."""
+    graph = parse("graph (x: c64[4]) {\n  %0 = divide(x, x) : c64[4]\n  %1 = asin(%0) : c64[4]\n  return %1\n}")
+    arrays = [np.ones(4, np.complex64)]
+    wanted = expected(graph, arrays, in_doubles=True)
+    assert wanted.tolerances[0] is not None and wanted.of_doubles is not None and wanted.of_doubles[0] is not None
+    assert (wanted.of_doubles[0] > 1e-9).all() and (wanted.of_doubles[0] < 1e-6).all()
+    assert (wanted.of_doubles[0] > 10 * 2.0**-29 * 64 * wanted.tolerances[0]).all()
+
+
 def test_a_difference_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that takes every tangent for a sine."""
 
