@@ -18,7 +18,7 @@ import numpy as np
 from lavax.ir import Graph, parse
 
 FOLDER = Path(__file__).resolve().parent.parent / "regressions"
-_ARRAY = re.compile(r"# (?P<name>\w+) = (?P<numbers>\[.*\])")
+_ARRAY = re.compile(r"# (?P<name>[\w.]+) = (?P<numbers>\[.*\])")
 
 
 @dataclass(frozen=True)

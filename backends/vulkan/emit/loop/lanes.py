@@ -120,7 +120,8 @@ class _LaneLoop:
     ) -> None:
         """One turn of a scan, whose rows are defined; `here` is its row of the results."""
         attrs = loop.attrs
-        found = self._graph(attrs["body"], loop.operands, [*registers, *[None] * attrs["sequences"], *unchanging])
+        others = [*[None] * attrs["sequences"], *unchanging]
+        found = self._graph(attrs["body"], loop.operands, others, registers)
         if here is not None:
             self._stack(loop, here, found)
         self._assign(registers, found, attrs["body"])
@@ -147,14 +148,15 @@ class _LaneLoop:
     def _while(self, loop: Node, registers: Sequence[GlslValue]) -> None:
         """Turns while the condition holds, but no more than a dispatch takes."""
         body, turn = self.body, self.body.name()
-        given = [*registers, *map(self._unchanging, loop.operands[len(registers) :])]
+        given = list(map(self._unchanging, loop.operands[len(registers) :]))
         bound = body.parameters.unknown(min(self.turns, most_turns(loop, self.lanes)))
         with self._pinned(f"for (int {turn} = 0; {turn} < {bound}; ++{turn})", turn):
             asked = loop.attrs["condition"]
             own = Graph(asked.inputs, asked.nodes, (own_condition(loop, self.lanes),))
-            (holds,) = self._graph(own, loop.operands, given)
+            (holds,) = self._graph(own, loop.operands, given, registers)
             body.line(f"if (!{holds.text}) break;")
-            self._assign(registers, self._graph(loop.attrs["body"], loop.operands, given), loop.attrs["body"])
+            found = self._graph(loop.attrs["body"], loop.operands, given, registers)
+            self._assign(registers, found, loop.attrs["body"])
 
     def _inner(self, node: Node, graph: Graph) -> None:
         """A loop or branch inside a body, whose results get registers."""
@@ -187,11 +189,18 @@ class _LaneLoop:
         """A lane's element of a value that a loop or branch does not change; None for another array of the kernel's."""
         return self._value(operand) if operand.shape in (self.lanes, ()) else None
 
-    def _graph(self, graph: Graph, operands: Sequence[Node], given: Sequence[GlslValue | None]) -> list[GlslValue]:
-        """The outputs of a body, whose inputs are registers or else the operands' arrays."""
-        body = self.body
-        self._share_addresses(graph.inputs, operands)
-        for node, value in zip(graph.inputs, given, strict=True):
+    def _graph(
+        self,
+        graph: Graph,
+        operands: Sequence[Node],
+        given: Sequence[GlslValue | None],
+        carried: Sequence[GlslValue] = (),
+    ) -> list[GlslValue]:
+        """The outputs of a body, whose first inputs are the registers of what is carried. The others are what is given,
+        or else the operands' arrays; what is carried is no longer what memory has."""
+        body, first = self.body, len(carried)
+        self._share_addresses(graph.inputs[first:], operands[first:])
+        for node, value in zip(graph.inputs, [*carried, *given], strict=True):
             if value is not None:
                 body.define(node, self._at(node), value)
         for node in graph.nodes:
