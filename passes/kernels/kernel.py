@@ -47,10 +47,10 @@ class Kernel:
     inputs and outputs whose start moves from iteration to iteration of a loop, with the bytes it moves by in each such
     loop. `packed` holds the element widths, in bits, that the device can access only as parts of 32-bit words.
     `paired` says that four 32-bit elements are best accessed as two of 64 bits. `by_descriptor` lists the inputs and
-    outputs, numbered in this order, that are accessed through descriptors. `given` are constants that the shader gets
-    when it runs. `beside` is how many kernels, itself counted, share the device, as in loops that take their turns
-    together. A kernel with `in_parts` is run for some lines at a time, and of the arrays that this numbers in the same
-    way only those lines are in memory.
+    outputs, numbered in this order, that are accessed through descriptors, and `changing` those of the inputs among
+    them that the same dispatch writes. `given` are constants that the shader gets when it runs. `beside` is how many
+    kernels, itself counted, share the device, as in loops that take their turns together. A kernel with `in_parts` is
+    run for some lines at a time, and of the arrays that this numbers in the same way only those lines are in memory.
     """
 
     kind: Kind
@@ -61,6 +61,7 @@ class Kernel:
     packed: frozenset[int] = frozenset()
     paired: bool = False
     by_descriptor: tuple[int, ...] = ()
+    changing: frozenset[int] = frozenset()
     given: frozenset[Node] = frozenset()
     beside: int = 1
     in_parts: frozenset[int] | None = None
@@ -101,7 +102,7 @@ def kernel_key(kernel: Kernel) -> Hashable | None:
     placed = tuple(position[node] for node in kernel.coordinates)
     moving = tuple((position[node], strides) for node, strides in kernel.moving.items())
     extents = kernel.domain.outer, kernel.domain.reduced
-    memory = kernel.packed, kernel.paired, kernel.by_descriptor, kernel.in_parts
+    memory = kernel.packed, kernel.paired, kernel.by_descriptor, kernel.changing, kernel.in_parts
     return kernel.kind, structural_key(kernel.graph), extents, placed, coordinates, moving, memory, kernel.beside
 
 

@@ -105,6 +105,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         reorders_floats=False,
         exact_float16=_exact_halves(available["VkPhysicalDeviceVulkan12Features"], version_12),
         descriptor_bytes=_descriptor_bytes(limits),
+        changing_texels=limits.maxPerStageDescriptorStorageImages,
         matrices=(),
         converts_matrices=False,
         adds_floats=False,

@@ -10,11 +10,18 @@ import numpy as np
 from lavax.backends.vulkan.emit.contract.kernel import emit_contract_in_loop
 from lavax.backends.vulkan.emit.dispatches import EMITTERS, Choice, Dispatches, Launches
 from lavax.backends.vulkan.emit.guarded_dispatches import COUNTS_BYTES, counted
+from lavax.backends.vulkan.emit.loop.handing_on import exchanged_in, hand_on, moving_slots
 from lavax.backends.vulkan.emit.loop.lanes import emit_lane_loop_in_loop
 from lavax.backends.vulkan.emit.loop.registers.kernel import emit_register_loop_in_loop
 from lavax.backends.vulkan.emit.loop.stopping import is_stoppable, work_of_turn, work_until_stopped
-from lavax.backends.vulkan.emit.loop.turns import Turns, While
-from lavax.backends.vulkan.emit.loop.workgroup import Sources, emit_workgroup_loop, most_turns, turns_of
+from lavax.backends.vulkan.emit.loop.turns import Place, Turns, While
+from lavax.backends.vulkan.emit.loop.workgroup import (
+    Sources,
+    changing_texels,
+    emit_workgroup_loop,
+    most_turns,
+    turns_of,
+)
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row_in_loop
 from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, in_runs
@@ -25,7 +32,7 @@ from lavax.backends.vulkan.emit.table_names import (
     rest_of_loop,
 )
 from lavax.backends.vulkan.emit.written_first import compiles_ahead, how_early, written_first
-from lavax.backends.vulkan.glsl.descriptor_arrays import still_by_descriptor
+from lavax.backends.vulkan.glsl.descriptor_arrays import read_by_descriptor_in_loop
 from lavax.backends.vulkan.glsl.guard import guard_shader
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, suited
@@ -56,6 +63,12 @@ _EMITTERS_IN_LOOPS = EMITTERS | {
     "row": emit_row_in_loop,
 }
 _NONE: Launches = {}
+_TEXEL_BYTES = 16
+
+
+def _lies_in_range(place: Place, range_bytes: int) -> bool:
+    """Whether an array lies in a descriptor range with all that it moves through, by whole texels."""
+    return place.nbytes <= range_bytes // 2 and all(stride % _TEXEL_BYTES == 0 for stride in place.strides)
 
 
 def by_sizes(kernel: Kernel) -> None:
@@ -156,10 +169,10 @@ class _Emission(Dispatches):
 
     def _together(self, run: Sequence[KernelStep], of: Sequence[KernelStep]) -> Turns | While | None:
         """The turn of a run, if its arrays and numbers all fit push constants."""
-        turns = turns_of(kernel_commands.Repeat(1, tuple(run)), self._sources(of))
+        turns = turns_of(kernel_commands.Repeat(1, tuple(run)), self._sources(of, ()))
         if turns is None:
             return None
-        loop = emit_workgroup_loop(turns, self.profile)
+        loop = emit_workgroup_loop(turns, self.profile, self._positions)
         return turns if len(loop.slots) + 1 + len(loop.words) <= REST_WORD else None
 
     def _under(self, guard: Guard, guarded: Guarded) -> list[Command]:
@@ -189,7 +202,22 @@ class _Emission(Dispatches):
         return self._stopping(command, turns)
 
     def _turns_of(self, command: kernel_commands.Repeat | kernel_commands.Until) -> Turns | While | None:
-        return turns_of(command, self._sources([command])) if self._has_workgroup_loops() else None
+        """What one workgroup runs of a loop. Arrays that a turn writes are read through descriptors, too, unless their
+        place is known only when the loop runs, as it is of some that turns hand on."""
+        if not self._has_workgroup_loops():
+            return None
+        turns = turns_of(command, self._sources([command]))
+        if turns is None or not self.profile.descriptor_range_bytes:
+            return turns
+        moving = moving_slots(hand_on(turns))
+        changing = turns_of(command, self._sources([command], moving))
+        if changing is None or changing_texels(changing) > self.profile.changing_texels:
+            return turns
+        for pair in exchanged_in(hand_on(changing)):
+            if any(slot in self._positions for slot in pair):
+                for slot in pair:
+                    self._position(Place(slot, 0))
+        return changing
 
     def _stopping(self, command: kernel_commands.Repeat | kernel_commands.Until, turns: Turns | While) -> list[Command]:
         """One workgroup's loop that is dispatched until it has not stopped, with the flag of a loop that ends by one.
@@ -197,7 +225,7 @@ class _Emission(Dispatches):
         A guard without a condition sets the flag and clears the state, which takes the place of its numbers.
         """
         (flag, guard), *_ = guards_of_loops([command])
-        loop = emit_workgroup_loop(turns, self.profile)
+        loop = emit_workgroup_loop(turns, self.profile, self._positions)
         state, zeros = counts_of(guard), groups_of(guard)
         triples = -(-max(loop.states, 1) // 3)
         self.constants[state] = self.constants[zeros] = bytes(COUNTS_BYTES * triples)
@@ -216,11 +244,15 @@ class _Emission(Dispatches):
         # On GPUs one workgroup has not been measured beside a loop of dispatches.
         return self.profile.kind == "cpu" and not self.lifted
 
-    def _sources(self, commands: Sequence[kernel_commands.Command]) -> Sources:
+    def _sources(
+        self, commands: Sequence[kernel_commands.Command], moving: Collection[int] | None = None
+    ) -> Sources:
+        """What is known of a loop's steps. Of arrays that they write, kernels see through descriptors those that are
+        not in the slots `moving`; None: none of them."""
         written = frozenset(self._memory_of(name) for step in steps_of(commands) for of in step.writes for name in of)
 
         def launch(step: KernelStep, number: int) -> tuple[Launch, tuple[int, ...]]:
-            return self._within(step, number, written)
+            return self._within(step, number, written, moving)
 
         return Sources(launch, self._work, self._place)
 
@@ -241,7 +273,7 @@ class _Emission(Dispatches):
 
     def _turns(self, command: kernel_commands.Repeat, turns: Turns) -> Callable[[int, bool], Dispatch]:
         """The dispatch of a number of turns, which may be the last ones."""
-        loop, work = emit_workgroup_loop(turns, self.profile), work_of_turn(turns)
+        loop, work = emit_workgroup_loop(turns, self.profile, self._positions), work_of_turn(turns)
 
         def dispatch(count: int, is_last: bool) -> Dispatch:
             of_all = Work(work.operations * count, work.nbytes * count)
@@ -263,25 +295,27 @@ class _Emission(Dispatches):
         return Dispatch(self._suited(shader), pushed, words, (1, 1, 1), True, name, seen=seen, work=work)
 
     def _within(
-        self, step: KernelStep, number: int, written: Collection[str]
+        self, step: KernelStep, number: int, written: Collection[str], places_move: Collection[int] | None
     ) -> tuple[Launch, tuple[int, ...]]:
         """The launch of a step's kernel as part of a workgroup's loop that writes to `written`, and the slots of
-        positions of arrays that it sees through descriptors. All others it accesses by address."""
+        positions of arrays that it sees through descriptors (`_sources`). All others it accesses by address."""
         refuse_missing(step, self.profile)
         kernel, names = step.kernels[number], (*step.reads[number], *step.writes[number])
         places = [self._place(name) for name in names]
         arrays = [*kernel.graph.inputs, *kernel.graph.outputs]
         moving = {node: place.strides for node, place in zip(arrays, places, strict=True) if place.strides}
-        still = [at for at, name in enumerate(step.reads[number]) if not self._is_within(name, written)]
-        by_descriptor = still_by_descriptor(
-            replace(kernel, moving=moving), self.profile.descriptor_range_bytes, still
-        )
+        range_bytes = self.profile.descriptor_range_bytes
+        seen = [at for at, place in enumerate(places[: len(step.reads[number])]) if _lies_in_range(place, range_bytes)]
+        still = {at for at in seen if not self._is_within(names[at], written)}
+        others = [at for at in seen if places_move is not None and places[at].slot not in places_move]
+        by_descriptor = read_by_descriptor_in_loop(kernel, range_bytes, still, others)
         kernel = replace(
             kernel,
             moving=moving,
             packed=self.profile.packed,
             paired=self.profile.paired,
             by_descriptor=by_descriptor,
+            changing=frozenset(by_descriptor) - still,
         )
         launch = _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
         in_place = launch.before is not None and self._is_in_place(step, number)

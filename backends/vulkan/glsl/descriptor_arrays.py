@@ -50,12 +50,16 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     return found if len(arrays) + counters + len(found) + SPARE_WORDS <= REST_WORD else ()
 
 
-def still_by_descriptor(kernel: Kernel, range_bytes: int, still: Collection[int]) -> tuple[int, ...]:
-    """The numbers of the inputs of a kernel in a workgroup's loop that are seen so: of those that no turn writes."""
+def read_by_descriptor_in_loop(
+    kernel: Kernel, range_bytes: int, still: Collection[int], changing: Collection[int]
+) -> tuple[int, ...]:
+    """The numbers of the inputs of a kernel in a workgroup's loop that are seen so: of those that no turn writes, and
+    of those that change."""
     if kernel.kind not in _IN_LOOPS:
         return ()
     arrays = kernel.graph.inputs
-    found = [number for number in sorted(still) if _is_by_descriptor(arrays[number], kernel, range_bytes)]
+    whole = [number for number in changing if arrays[number].dtype.storage.itemsize == WORD_BYTES]
+    found = (number for number in sorted({*still, *whole}) if _is_by_descriptor(arrays[number], kernel, range_bytes))
     return tuple(number for number in found if arrays[number].type.size >= _LEAST_IN_LOOPS)
 
 

@@ -84,6 +84,7 @@ def open_body_of(kind: type[_BodyKind], kernel: Kernel, lifted: bool) -> tuple[_
     body = kind(inputs, Parameters(len(arrays) + counters + len(kernel.by_descriptor), lifted))
     body.parameters.declarations = body.scopes[0].lines
     body.memory.packed, body.memory.paired = kernel.packed, kernel.paired
+    body.memory.changing = kernel.changing
     body.constants.given = kernel.given
     body.unaligned = {
         node for node, strides in kernel.moving.items() if any(stride % _VECTOR_BYTES for stride in strides)

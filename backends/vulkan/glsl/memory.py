@@ -31,6 +31,7 @@ class Memory:
         # The arrays that are seen through descriptors: by address, the numbers in their names.
         self.read_descriptors: dict[str, int] = {}
         self.write_descriptors: dict[str, int] = {}
+        self.changing: frozenset[int] = frozenset()  # the numbers of those that are written, too
 
     def element(self, dtype: DType, address: str, position: str) -> str:
         """An array's element as memory holds it; may be assigned to."""
@@ -45,10 +46,10 @@ class Memory:
             return self.element(dtype, address, position)
         if narrow_texels.is_narrow(dtype):
             return narrow_texels.one(self.uses, dtype, number, position)
-        texels = self.uses.descriptor("elements", number)
         if dtype.name == "f64":
+            texels = self.uses.descriptor("elements", number)
             return f"{self.uses.access('fetch_double')}({texels}, 4 * w{number} + 2 * ({position}))"
-        return f"{_FROM_WORD[element_types(dtype.name)[0]]}(texelFetch({texels}, 4 * w{number} + {position}).x)"
+        return f"{_FROM_WORD[element_types(dtype.name)[0]]}({self._word(number, position)})"
 
     def loaded(self, dtype: DType, address: str, position: str) -> str:
         """The element at a position of an array in memory."""
@@ -78,7 +79,8 @@ class Memory:
             fetch = self.uses.access("fetch_four_doubles")
             return f"{fetch}({self.uses.descriptor('vectors', number)}, w{number} + 2 * ({position}))"
         if number is not None:
-            texel = f"texelFetch({self.uses.descriptor('vectors', number)}, w{number} + {position})"
+            form, fetch = ("fours", "imageLoad") if number in self.changing else ("vectors", "texelFetch")
+            texel = f"{fetch}({self.uses.descriptor(form, number)}, w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texel})"
         narrow = NARROW_VECTORS.get(dtype.storage.itemsize)
         if narrow is not None:
@@ -98,6 +100,9 @@ class Memory:
             if dtype.name == "f64":
                 parts = (self.read(dtype, address, f"{position} + {lane}") for lane in range(VECTOR))
                 return f"dvec4({', '.join(parts)})"
+            if number in self.changing:
+                words = ", ".join(self._word(number, f"({position}) + {lane}") for lane in range(VECTOR))
+                return f"{_FROM_WORDS[element_types(dtype.name)[1]]}(uvec4({words}))"
             fetch, elements = self.uses.access("fetch_four"), self.uses.descriptor("elements", number)
             texels = f"{fetch}({elements}, 4 * w{number} + {position})"
             return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({texels})"
@@ -105,6 +110,11 @@ class Memory:
             return f"{self.uses.reference(dtype.name, 'x4u')}({self.element_address(dtype, address, position)}).data[0]"
         words = f"{self.uses.access('read_unaligned_four')}({address}, {position})"
         return f"{_FROM_WORDS[element_types(dtype.name)[1]]}({words})"
+
+    def _word(self, number: int, position: str) -> str:
+        """A word of an array that is read through a descriptor."""
+        form, fetch = ("ones", "imageLoad") if number in self.changing else ("elements", "texelFetch")
+        return f"{fetch}({self.uses.descriptor(form, number)}, 4 * w{number} + {position}).x"
 
     def stored_four(self, dtype: DType, address: str, position: str, text: str) -> str:
         """The statement that writes four aligned elements, given as memory holds them."""

@@ -103,7 +103,7 @@ def part_of_number(body: Body, node: Node, position: Index) -> str | None:
     slot = body.memory.read_descriptors.get(body.addresses[node])
     start = add(position, -(position.constant % 2))
     is_part = body.loads_numbers and slot is not None and node.type.size % 2 == 0 and is_multiple(start, 2)
-    if slot is None or not is_part or node.dtype not in NUMBER_TYPES:
+    if slot is None or not is_part or node.dtype not in NUMBER_TYPES or slot in body.memory.changing:
         return None
     scope = body.scope_for(start.variables, lookups_of(start))
     if (node, start) not in scope.runs:

@@ -59,13 +59,14 @@ def create_buffer(device: Any, size: int, families: tuple[int, ...], texels: boo
 
     With `texels`, shaders may read it through texel buffers.
     """
+    of_texels = vk.VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | vk.VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT
     usage = (
         lib.VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
         | vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
         | vk.VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
         | vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT
         | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
-        | (vk.VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT if texels else 0)
+        | (of_texels if texels else 0)
     )
     info = structure(
         "VkBufferCreateInfo",

@@ -18,12 +18,16 @@ MAX_WORDS = 30
 BASE_WORD = MAX_WORDS - 1  # in a part of a dispatch that is cut along its workgroups: the number of the first one
 
 # The GLSL declaration of a descriptor for the array in a shader's n-th slot, in each of its forms: texels of four, two
-# or one words to read; eight, four, two or one words at once to write, also four that begin behind one to three; eight
-# or four that are read and written.
+# or one words to read; four words or one to read of what the dispatch itself writes; eight, four, two or one words at
+# once to write, also four that begin behind one to three; eight or four that are read and written.
 BINDINGS = {
     "vectors": "layout(set = 0, binding = {binding}) uniform usamplerBuffer vectors{number};\n",
     "couples": "layout(set = 0, binding = {binding}) uniform usamplerBuffer couples{number};\n",
     "elements": "layout(set = 0, binding = {binding}) uniform usamplerBuffer elements{number};\n",
+    "fours": "layout(set = 0, binding = {binding}, rgba32ui) coherent volatile readonly "
+    "uniform uimageBuffer fours{number};\n",
+    "ones": "layout(set = 0, binding = {binding}, r32ui) coherent volatile readonly "
+    "uniform uimageBuffer ones{number};\n",
     "eights": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Eights{number} "
     "{{ u64vec4 data[]; }} eights{number};\n",
     "stores": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Stores{number} "
@@ -41,7 +45,8 @@ BINDINGS = {
     f"{{{{ uint before[{words}]; uvec4 data[]; }}}} shifted{words}_{{number}};\n"
     for words in (1, 2, 3)
 }
-TEXEL_FORMS = ("vectors", "couples", "elements")  # those that are read
+CHANGING_FORMS = ("fours", "ones")  # those that are read of what the same dispatch writes
+TEXEL_FORMS = ("vectors", "couples", "elements", *CHANGING_FORMS)  # those that are read
 
 
 @dataclass(frozen=True)

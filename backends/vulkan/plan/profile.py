@@ -63,6 +63,7 @@ class DeviceProfile:
     storage_8bit: bool
     storage_16bit: bool
     descriptor_bytes: int  # the most that a descriptor covers, as texels of 32 bits and as a storage buffer
+    changing_texels: int  # how many texel buffers a shader may read of what it writes
     memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices use
     adds_floats: bool  # atomically, in buffers, in float32
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, the best first
@@ -133,6 +134,7 @@ GENERIC_GPU = DeviceProfile(
     storage_8bit=False,
     storage_16bit=False,
     descriptor_bytes=1 << 27,
+    changing_texels=64,
     memory_model=False,
     adds_floats=False,
     matrices=(),
@@ -165,6 +167,7 @@ CPU_DRIVER = DeviceProfile(
     storage_8bit=True,
     storage_16bit=True,
     descriptor_bytes=1 << 27,
+    changing_texels=64,
     memory_model=True,
     adds_floats=True,
     matrices=(),

@@ -2,7 +2,8 @@
 
 A body that cannot write what it carries in place writes an array aside, or a row of a stack, which the turn copies to
 the carry at its end. In a loop of one workgroup the places of arrays are variables: the turn hands on the place
-instead, and the loop copies once, at its end.
+instead, and the loop copies once, at its end. Where such arrays are read through descriptors, whose place is known when
+the shader is written, two turns are written out, and the two arrays change places from one to the other.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from lavax.backends.vulkan.emit.loop.turns import (
 )
 from lavax.backends.vulkan.emit.loop.writing import moves_by_words
 
+# Two turns are written out where that lets arrays of so many bytes be read through descriptors, if they have so few
+# kernels: drivers compile longer shaders for seconds.
+_LEAST_EXCHANGED = 1 << 10
+_MOST_KERNELS = 8
+
 
 def hand_on(turn: Turn) -> Turn:
     """The loop, or part of a turn, with copies at the end of turns handed on.
@@ -34,8 +40,8 @@ def hand_on(turn: Turn) -> Turn:
     """
     match turn:
         case Turns() if not has_state(turn):
-            members = _in_rows(_handed_on(turn.members, set()))
-            return replace(turn, members=tuple(_with_barriers_of_copies(members)))
+            members = tuple(_with_barriers_of_copies(_in_rows(_handed_on(turn.members, set()))))
+            return replace(turn, members=members, exchanged=_exchanged(members))
         case While() if not has_state(turn):
             handed = tuple(_with_barriers_of_copies(_handed_on(within(turn), {turn.holds.slot})))
             turns = len(turn.members)
@@ -45,6 +51,32 @@ def hand_on(turn: Turn) -> Turn:
         case While():
             return replace(turn, members=tuple(map(hand_on, turn.members)), asked=tuple(map(hand_on, turn.asked)))
     return turn
+
+
+def moving_slots(turn: Turn) -> set[int]:
+    """The slots of arrays whose place is known only when such a loop runs."""
+    found: set[int] = set()
+    for part in parts_of(turn):
+        exchanged = {slot for pair in part.exchanged for slot in pair} if isinstance(part, Turns) else set()
+        for handed in within(part):
+            if isinstance(handed, HandedOn) and handed.target.slot not in exchanged:
+                found |= {handed.target.slot} if handed.source.counters else {handed.target.slot, handed.source.slot}
+    return found
+
+
+def exchanged_in(turn: Turn) -> list[tuple[int, int]]:
+    """The pairs of slots that change places in a loop and in those within."""
+    return [pair for part in parts_of(turn) if isinstance(part, Turns) for pair in part.exchanged]
+
+
+def _exchanged(members: Sequence[Turn]) -> tuple[tuple[int, int], ...]:
+    """The slots of the arrays that change places from turn to turn, if all that is handed on does, and is worth it."""
+    handed = [member for member in members if isinstance(member, HandedOn)]
+    kernels = sum(1 for member in members for _ in members_of(member)) - len(handed)
+    is_large = any(each.target.nbytes >= _LEAST_EXCHANGED for each in handed)
+    if not is_large or kernels > _MOST_KERNELS or any(each.source.counters or each.rows for each in handed):
+        return ()
+    return tuple((each.target.slot, each.source.slot) for each in handed)
 
 
 def _handed_on(turns: Sequence[Turn], behind: set[int]) -> list[Turn]:

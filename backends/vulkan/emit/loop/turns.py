@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Union
 
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -96,10 +97,15 @@ class Branch:
 
 @dataclass(frozen=True)
 class Turns:
-    """What a loop runs in each of its turns."""
+    """What a loop runs in each of its turns.
+
+    `exchanged`: slots that change places after each turn, by pairs: instead of a copy at its end, the next turn reads
+    what it wrote where that is, and writes where it read.
+    """
 
     count: int
     members: tuple[Turn, ...]
+    exchanged: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,44 @@ class While:
 
 
 Turn = Union[Member, HandedOn, FirstRow, Branch, Turns, While]  # noqa: UP007  # names of classes that use it
+
+
+def with_slots(turn: Turn, others: Mapping[int, int]) -> Turn:
+    """The part of a turn over other arrays."""
+    return _with_slots(turn, others, {})
+
+
+def _with_slots(turn: Turn, others: Mapping[int, int], copies: dict[HandedOn, HandedOn]) -> Turn:
+    def place(of: Place) -> Place:
+        counters = tuple(others.get(counter, counter) for counter in of.counters)
+        return replace(of, slot=others.get(of.slot, of.slot), counters=counters)
+
+    def kernel(of: Member) -> Member:
+        positions = tuple(others.get(position, position) for position in of.positions)
+        return replace(of, places=tuple(map(place, of.places)), positions=positions)
+
+    def parts(of: tuple[Turn, ...]) -> tuple[Turn, ...]:
+        return tuple(_with_slots(part, others, copies) for part in of)
+
+    match turn:
+        case Member():
+            return kernel(turn)
+        case HandedOn():
+            if turn not in copies:
+                rows = None if turn.rows is None else place(turn.rows)
+                copies[turn] = replace(turn, copy=kernel(turn.copy), rows=rows)
+            return copies[turn]
+        case FirstRow():
+            handed = _with_slots(turn.handed, others, copies)
+            assert isinstance(handed, HandedOn), "it stays what it is"
+            return FirstRow(kernel(turn.copy), handed)
+        case Branch():
+            return replace(turn, number=place(turn.number), members=parts(turn.members))
+        case Turns():
+            exchanged = tuple((others.get(a, a), others.get(b, b)) for a, b in turn.exchanged)
+            return replace(turn, members=parts(turn.members), exchanged=exchanged)
+        case While():
+            return While(parts(turn.asked), parts(turn.members), place(turn.holds))
 
 
 def kernel_of(turn: Member | HandedOn | FirstRow) -> Member:

@@ -8,12 +8,12 @@ they are, and counters that move them are in memory. So a long loop can be cut a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
-from lavax.backends.vulkan.emit.loop.handing_on import hand_on
+from lavax.backends.vulkan.emit.loop.handing_on import exchanged_in, hand_on
 from lavax.backends.vulkan.emit.loop.iterations import ITERATIONS, ITERATIONS_OF_MAP, WITH_OWN_NAMES
 from lavax.backends.vulkan.emit.loop.stopping import (
     MOST_OF_TURNS,
@@ -37,7 +37,7 @@ from lavax.backends.vulkan.emit.loop.turns import (
 from lavax.backends.vulkan.emit.loop.writing import SLOTS_OF_STATE, WORDS_OF_STATE, TurnsWriter
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble, word
-from lavax.backends.vulkan.plan.plan import Shader, Work
+from lavax.backends.vulkan.plan.plan import CHANGING_FORMS, Shader, Work
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.fuse.lane_loops import LANE_LOOPS, MOST_TURNS_IN_LOOP
@@ -260,10 +260,6 @@ def _has_one_turn(turns: Turns | While) -> bool:
     return isinstance(turns, Turns) and turns.count == 1
 
 
-def _slots(turns: Turn) -> list[int]:
-    return list(dict.fromkeys(slots_of(turns)))
-
-
 def _numbers(turns: Turn) -> list[int]:
     """The numbers that shaders get, and the turns of the loops inside."""
     own = [number for member in members_of(turns) for number in member.launch.words]
@@ -277,6 +273,18 @@ def most_turns(turns: Turns) -> int:
     work = work_of_turn(turns)
     of_operations = LANE_LOOPS.operations // (1 + work.operations + work.nbytes)
     return min(MAX_LOOP_ITERATIONS // iterations_of_turn(turns), of_operations)
+
+
+def changing_texels(turns: Turns | While) -> int:
+    """How many texel buffers the loop's shader may read of what it writes, at most."""
+    found = {
+        (form, member.slots[number])
+        for member in members_of(turns)
+        if member.launch.text is not None
+        for form, number in member.launch.text.uses.descriptors
+        if form in CHANGING_FORMS
+    }
+    return 2 * len(found) if exchanged_in(hand_on(turns)) else len(found)
 
 
 @dataclass(frozen=True)
@@ -293,19 +301,26 @@ class WorkgroupLoop:
     states: int = 0
 
 
-def emit_workgroup_loop(turns: Turns | While, profile: DeviceProfile) -> WorkgroupLoop:
-    """The shader in which one workgroup runs turns of a loop that `turns_of` found."""
-    slots, numbers = _slots(turns), _numbers(turns)
+def emit_workgroup_loop(
+    turns: Turns | While, profile: DeviceProfile, positions: Mapping[int, int]
+) -> WorkgroupLoop:
+    """The shader in which one workgroup runs turns of a loop that `turns_of` found.
+
+    `positions`: the slots of the positions of arrays in descriptor ranges, by those of the arrays.
+    """
+    loop = hand_on(turns) if profile.int64 and not _has_one_turn(turns) else turns
+    pairs = {pair: tuple(positions[slot] for slot in pair if slot in positions) for pair in exchanged_in(loop)}
+    slots = list(dict.fromkeys([*slots_of(turns), *(slot for of in pairs.values() for slot in of)]))
+    numbers = _numbers(turns)
     texts = [member.launch.text for member in members_of(turns) if member.launch.text is not None]
     lanes, rows = texts[0].local_size
     alone = is_one_subgroup(profile, lanes * rows)
     wait = _WAIT_OF_SUBGROUP if alone else _WAIT
-    loop = hand_on(turns) if profile.int64 and not _has_one_turn(turns) else turns
     stops, first = is_stoppable(turns), SLOTS_OF_STATE if is_stoppable(turns) else 0
     own = 0 if stops else 1  # words before the numbers
     slot_places = {slot: place for place, slot in enumerate(slots, first)}
     places = {number: place for place, number in enumerate(numbers, first + len(slots) + own)}
-    writing = TurnsWriter(slot_places, places, wait)
+    writing = TurnsWriter(slot_places, places, wait, positions)
     lines = [f"address{n} = table.address[{word(n, writing.uses)}];" for n in slot_places.values()]
     if stops:
         before, after = writing.stopping(loop)

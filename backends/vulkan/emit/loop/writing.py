@@ -8,13 +8,23 @@ was handed on to.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from math import prod
 
 from lavax.backends.vulkan.emit.loop.stopping import MOST_SPENT, cost_of_turn, has_state, is_stoppable
-from lavax.backends.vulkan.emit.loop.turns import Branch, FirstRow, HandedOn, Member, Place, Turn, Turns, While
+from lavax.backends.vulkan.emit.loop.turns import (
+    Branch,
+    FirstRow,
+    HandedOn,
+    Member,
+    Place,
+    Turn,
+    Turns,
+    While,
+    with_slots,
+)
 from lavax.backends.vulkan.glsl.launch import WORKGROUP
 from lavax.backends.vulkan.glsl.shader import word
 from lavax.backends.vulkan.glsl.uses import Uses
@@ -86,8 +96,10 @@ class _Stand:
 class TurnsWriter:
     """The state of writing one shader. Slots and numbers have places among its words; `wait` meets the workgroup."""
 
-    def __init__(self, slots: dict[int, int], numbers: dict[int, int], wait: Sequence[str]) -> None:
-        self.slots, self.numbers, self.wait = slots, numbers, wait
+    def __init__(
+        self, slots: dict[int, int], numbers: dict[int, int], wait: Sequence[str], positions: Mapping[int, int]
+    ) -> None:
+        self.slots, self.numbers, self.wait, self._positions = slots, numbers, wait, positions
         self.uses = Uses()
         self._functions: list[str] = []
         self._loops = 0
@@ -113,6 +125,8 @@ class TurnsWriter:
 
     def loop(self, turns: Turns, count: str) -> list[str]:
         """The loop, which runs this number of turns."""
+        if turns.exchanged:
+            return self._in_pairs(turns, count)
         turn = f"turn{self._loops}"
         self._loops += 1
         handed = [member for member in turns.members if isinstance(member, HandedOn)]
@@ -124,6 +138,26 @@ class TurnsWriter:
             for member in turns.members:
                 lines += _indented(self.part(member))
             return [*lines, "}", *after()]
+
+    def _in_pairs(self, turns: Turns, count: str) -> list[str]:
+        """The loop by two turns, between which arrays change places, and after which they are where they were."""
+        turn = f"turn{self._loops}"
+        self._loops += 1
+        others = dict[int, int]()
+        for pair in turns.exchanged:
+            of_positions = [self._positions[slot] for slot in pair if slot in self._positions]
+            for one, other in (pair, of_positions) if of_positions else (pair,):
+                others |= {one: other, other: one}
+        first = [member for member in turns.members if not isinstance(member, HandedOn)]
+        second = [with_slots(member, others) for member in first]
+        halves = [[line for member in half for line in self.part(member)] for half in (first, second)]
+        goes_on = f"if ({turn} + 1 < {count}) {{"
+        lines = [*halves[0], goes_on, *_indented(halves[1]), "}"]
+        loop = [f"for (int {turn} = 0; {turn} < {count}; {turn} += 2) {{", *_indented(lines), "}"]
+        copies = [member.copy for member in turns.members if isinstance(member, HandedOn)]
+        behind = [] if copies[0].barrier else [*self.wait]
+        behind += [line for copy in copies for line in self._call(copy)]
+        return [*loop, f"if (({count} & 1) != 0) {{", *_indented(behind), "}"]
 
     def _while(self, loop: While) -> list[str]:
         """The loop, which stops before its turns are too many. It then begins with its condition anew."""
@@ -305,6 +339,7 @@ class TurnsWriter:
         for number, stand in enumerate(stands or [self._stand(place) for place in member.places]):
             if stand.words or stands:
                 lines = self._standing(lines, number, stand)
+                lines = [_seen_behind(line, number, stand.words) for line in lines]
         self._functions.append("\n".join([f"void {name}(uint group_of_turn) {{", *_indented(lines), "}"]))
         wait = self.wait if member.barrier else []
         if groups == 1:
@@ -345,6 +380,13 @@ class TurnsWriter:
         line = _DESCRIPTOR.sub(lambda found: f"{found[1]}{self.slots[slots[int(found[2])]]}", line)
         numbers = member.launch.words
         return _WORD.sub(lambda found: self._number_at(numbers[int(found[1]) - len(slots)]), line)
+
+
+def _seen_behind(line: str, number: int, words: Sequence[str]) -> str:
+    """The line with the position in a descriptor range of an array that stands so many words behind."""
+    if not words or not line.startswith(f"int w{number} = "):
+        return line
+    return f"{line.removesuffix(';')} + ({' + '.join(words)}) / {_VECTOR_BYTES // _WORD_BYTES};"
 
 
 def _indexed(line: str, array: str, first: str) -> str:

@@ -1,0 +1,215 @@
+"""What turns of a workgroup's loop write is read through descriptors; arrays that are handed on change places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.emit.loop.handing_on import hand_on, moving_slots
+from lavax.backends.vulkan.emit.loop.turns import FirstRow, HandedOn, Member, Place, Turns, with_slots
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.plan.plan import Shader, Work
+from tests.backends.vulkan.run import test_workgroup_loops
+from tests.backends.vulkan.run.execution import backend
+from tests.backends.vulkan.run.loop_agreement import agree
+
+pytestmark = pytest.mark.usefixtures("no_register_loops")
+RANDOM = np.random.default_rng(11)
+IMAGES = "imageLoad("
+
+
+def _array(*shape: int) -> np.ndarray:
+    return RANDOM.normal(size=shape).astype("f")
+
+
+def heat(u: Any) -> Any:
+    return 0.25 * (lnp.roll(u, 1, 0) + lnp.roll(u, -1, 0) + lnp.roll(u, 1, 1) + lnp.roll(u, -1, 1))
+
+
+def turns(count: int, turn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: lx.fori_loop(0, count, lambda i, x: turn(x), x)
+
+
+def nested(x: Any) -> Any:
+    """Both loops hand on what they carry."""
+    return lx.fori_loop(0, 3, lambda i, x: heat(lx.fori_loop(0, 3, lambda j, y: heat(y) + 0.01 * j, x)) - 0.1, x)
+
+
+def stacked(x: Any) -> Any:
+    """Each turn stacks what it was given, and so goes from row to row."""
+    return lx.scan(lambda x, _: (heat(x), x), x, None, length=5)
+
+
+def stacked_after(x: Any) -> Any:
+    def turn(x: Any, _: Any) -> Any:
+        after = lnp.tanh(heat(x)) + lnp.mean(x)
+        return after, after
+
+    return lx.scan(turn, x, None, length=5)
+
+
+def along_rows(x: Any) -> Any:
+    """Rows of a sequence, of which one is turned; their length may be no multiple of four."""
+    rows = lnp.stack([x * number for number in range(1, 6)])
+    return lx.scan(lambda c, row: (heat(c) + row[::-1], lnp.sum(row[:, :3], 1)), x, rows)
+
+
+def two(x: Any) -> Any:
+    """Two arrays that change places with what is written aside, of which one reads the other."""
+    return lx.fori_loop(0, 5, lambda i, s: (heat(s[1]) - s[0], 0.5 * s[0][::-1] + lnp.max(s[1])), (x, x * 0.5))
+
+
+def branched(x: Any) -> Any:
+    return lx.fori_loop(0, 5, lambda i, x: lx.cond(lnp.sum(x) > 0, heat, lambda x: x[::-1] * 0.9 + 0.1, x), x)
+
+
+def until(x: Any) -> Any:
+    return lx.while_loop(lambda s: (s[1] < 5) & (lnp.sum(s[0]) < 1e6), lambda s: (heat(s[0]) * 1.1, s[1] + 1), (x, 0))
+
+
+def batched(x: Any) -> Any:
+    return lx.vmap(turns(3, heat))(lnp.stack([x, x * 2, x + 1]))
+
+
+def gradient(x: Any) -> Any:
+    return lx.grad(lambda x: lnp.sum(turns(3, lambda x: lnp.sin(heat(x)))(x) ** 2))(x)
+
+
+def times_itself(x: Any) -> Any:
+    return lx.fori_loop(0, 3, lambda i, x: lnp.tanh(x @ x.T @ x / 10), x)
+
+
+def normed(x: Any) -> Any:
+    """Rows that several walks read."""
+    return turns(5, lambda x: (x - lnp.mean(x, 1, keepdims=True)) / (1 + lnp.std(x, 1, keepdims=True)) + x[:, ::-1])(x)
+
+
+def whole(x: Any) -> Any:
+    return turns(3, lambda x: (heat(x) * 8).astype("int32") - x)((x * 100).astype("int32"))
+
+
+def narrow(x: Any) -> Any:
+    """Elements of fewer than 32 bits are read by address."""
+    return turns(3, lambda x: lnp.roll(x, 1, 0) * 0.5 + lnp.roll(x, -1, 1))(x.astype("float16"))
+
+
+LOOPS = {
+    "an odd number of turns": turns(5, heat),
+    "an even number": turns(4, heat),
+    "loops inside": nested,
+    "stacked before": stacked,
+    "stacked after": stacked_after,
+    "along rows": along_rows,
+    "two arrays": two,
+    "branches": branched,
+    "until": until,
+    "a batch": batched,
+    "a gradient": gradient,
+    "products": times_itself,
+    "rows": normed,
+    "integers": whole,
+}
+SIZES = [(32, 16), (19, 21), (17, 32), (33, 18)]
+
+
+@pytest.fixture
+def on_a_cpu_driver() -> None:
+    if backend().profile.kind != "cpu":
+        pytest.skip("loops run as one workgroup on CPU drivers only")
+
+
+def _loop_of(function: Callable[..., Any], *arguments: Any) -> str:
+    shaders = lx.compile(function).lower(*map(lnp.asarray, arguments)).as_text("glsl").split("#version")
+    loop, *_ = [shader for shader in shaders if "group_of_turn" in shader]
+    return loop
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_agree(name: str, size: tuple[int, int]) -> None:
+    agree(LOOPS[name], _array(*size))
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("name", [*LOOPS])
+def test_what_turns_write_is_seen_through_descriptors(name: str) -> None:
+    assert IMAGES in _loop_of(LOOPS[name], _array(19, 21)) or name == "until"
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_narrow_elements_are_read_by_address() -> None:
+    assert IMAGES not in _loop_of(narrow, _array(32, 32))
+    x = _array(32, 32).astype("e")
+    found, expected = np.asarray(lx.compile(narrow)(x)), x
+    for _ in range(3):
+        expected = np.roll(expected, 1, 0) * np.float16(0.5) + np.roll(expected, -1, 1)
+    np.testing.assert_allclose(found, expected, atol=1e-2)
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_dispatches_of_few_turns(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lavax.backends.vulkan.emit.program.most_turns", lambda turns: most)
+    agree(LOOPS["an odd number of turns"], _array(19, 21))
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("name", test_workgroup_loops.LOOPS)
+def test_small_arrays_could_be_seen_so_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lavax.backends.vulkan.glsl.descriptor_arrays._LEAST_IN_LOOPS", 1)
+    monkeypatch.setattr("lavax.backends.vulkan.emit.loop.handing_on._LEAST_EXCHANGED", 1)
+    agree(test_workgroup_loops.LOOPS[name][0], *test_workgroup_loops.LOOPS[name][1])
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_arrays_may_lie_elsewhere_in_each_call() -> None:
+    function, kept = lx.compile(LOOPS["an odd number of turns"]), []
+    for _ in range(6):
+        x = _array(63, 63)
+        kept.append(lnp.asarray(x))
+        expected = x.astype("d")
+        for _ in range(5):
+            expected = 0.25 * sum(np.roll(expected, by, axis) for axis in (0, 1) for by in (1, -1))
+        np.testing.assert_allclose(np.asarray(function(kept[-1])), expected, atol=1e-5)
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+def test_the_shader_takes_two_turns_at_a_time() -> None:
+    main = _loop_of(LOOPS["an odd number of turns"], _array(32, 32)).partition("void main")[2]
+    turns, following = re.escape("int(words["), re.escape("]))")
+    assert re.search(rf"turn0 < {turns}\d+]\); turn0 \+= 2", main)
+    assert re.search(rf"if \(turn0 \+ 1 < {turns}\d+{following} {{", main)
+    assert "& 1) != 0) {" in main and "moved" not in main
+
+
+def _kernel(*slots: int, is_copy: bool = False, positions: tuple[int, ...] = ()) -> Member:
+    places = tuple(Place(slot, 4096) for slot in slots)
+    return Member(Launch(Shader(""), (), (1, 1, 1)), places, 1, is_copy, None, True, 1, Work(), positions)
+
+
+def test_arrays_that_are_handed_on_change_places() -> None:
+    loop = hand_on(Turns(5, (_kernel(0, 1), _kernel(1, 0, is_copy=True))))
+    assert isinstance(loop, Turns) and loop.exchanged == ((0, 1),)
+    assert moving_slots(loop) == set()
+
+
+def test_small_arrays_and_those_of_long_loops_move() -> None:
+    kernels = [_kernel(0, 1), *(_kernel(1, number) for number in range(2, 11)), _kernel(1, 0, is_copy=True)]
+    loop = hand_on(Turns(5, tuple(kernels)))
+    assert isinstance(loop, Turns) and loop.exchanged == () and moving_slots(loop) == {0, 1}
+
+
+def test_parts_over_other_arrays() -> None:
+    handed = HandedOn(_kernel(1, 0, is_copy=True))
+    loop = Turns(2, (_kernel(0, 1, positions=(7,)), FirstRow(_kernel(0, 2, is_copy=True), handed), handed), ((0, 1),))
+    other = with_slots(loop, {0: 5, 7: 8})
+    assert isinstance(other, Turns) and other.exchanged == ((5, 1),)
+    kernel, first, moved = other.members
+    assert isinstance(kernel, Member) and kernel.slots == (5, 1, 8)
+    assert isinstance(first, FirstRow) and first.handed is moved
