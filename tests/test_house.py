@@ -72,6 +72,7 @@ backends/vulkan/emit/sort
 backends/vulkan/emit/scatter
 backends/vulkan/emit/linalg
 backends/vulkan/emit/fourier
+backends/vulkan/emit/fourier/lines
 backends/vulkan/emit/gates
 backends/vulkan/emit/loop/registers
 backends/vulkan/emit/loop

@@ -31,6 +31,7 @@ from lavax.backends.vulkan.emit.fourier.choose import (
     largest_prime,
     mirrored_steps_of,
     odd_steps_of,
+    paired_steps_of,
     steps_of,
 )
 from lavax.backends.vulkan.emit.gates.choose import are_gates
@@ -93,6 +94,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
             across_steps=lambda points, behind, numbers, inverse, cosines: across_steps_of(
                 points, behind, numbers, inverse, cosines, profile
             ),
+            paired_steps=lambda points, behind: paired_steps_of(points, behind, profile),
             convolved_steps=lambda least, lines: convolved_steps_of(least, lines, profile),
             odd_steps=lambda points: odd_steps_of(points, profile),
             cosines=profile.kind == "cpu",

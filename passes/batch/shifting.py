@@ -68,6 +68,7 @@ RULES: dict[str, BatchRule] = {
     "fft": shifting(axis=_axis),
     "rfft": shifting(),
     "irfft": shifting(),
+    "trigonometric_4": shifting(axis=_axis),
     "flip": shifting(axes=_axes),
     "shear": shifting(axes=_axes, along=_axes),
     "unshear": shifting(axes=_axes, along=_axes),

@@ -19,7 +19,9 @@ def _of_line(node: Node, length: int) -> int:
 _POINTS: dict[str, Callable[[Node], int]] = {
     "fourier_across_from_half": lambda node: _of_line(node, node.attrs["length"]),
     "fourier_across_to_reals": _columns,
+    "fourier_from_paired": lambda node: int(node.attrs["points"]),
     "fourier_padded": lambda node: int(node.attrs["points"]),
+    "fourier_paired": lambda node: int(node.operands[0].shape[1] // 2),
     "fourier_from_half": lambda node: _of_line(node, 2 * node.operands[0].shape[1] - 1),
     "fourier_to_reals": _columns,
 }

@@ -36,7 +36,7 @@ from lavax.passes.build.builder import (
     transpose,
     zeros,
 )
-from lavax.passes.complex_parts import convolved_lines, prime_lines
+from lavax.passes.complex_parts import convolved_lines, paired_lines, prime_lines
 from lavax.passes.complex_parts.arithmetic import multiply
 from lavax.passes.complex_parts.parts import Parts, Real, interleaved, parts, separated
 from lavax.passes.complex_parts.real_lines import joined, taken_apart
@@ -118,10 +118,24 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
     return build("fourier_join", spectrum, type=node.type, rest=1)
 
 
+def _of_type_4(node: Node, operands: Sequence[Value], transforms: Transforms) -> Node:
+    """`trigonometric_4`."""
+    (x,) = operands
+    assert isinstance(x, Node)
+    axis, sines = node.attrs["axis"], node.attrs["sines"]
+    half, behind = x.shape[axis] // 2, prod(x.shape[axis + 1 :])
+    if has_steps(half, largest_prime(x, transforms)):
+        steps = transforms.paired_steps(half, behind)
+        if steps:
+            return paired_lines.by_steps(x, axis, sines, steps)
+    return paired_lines.put_back(_along(paired_lines.paired(x, axis, sines), axis, False, transforms), axis, sines)
+
+
 TRANSFORMS: dict[str, Callable[[Node, Sequence[Value], Transforms], Value]] = {
     "fft": _transform,
     "irfft": _to_real,
     "rfft": _of_real,
+    "trigonometric_4": _of_type_4,
 }
 
 

@@ -50,7 +50,9 @@ def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
 
 
 def holds_complex(graph: Graph) -> bool:
-    """Whether a value of the graph, or of a graph in it, is complex."""
+    """Whether a value of the graph, or of a graph in it, is complex, or is computed by complex ones."""
+    if any(node.op in TRANSFORMS for node in graph.nodes):  # of which one has real lines at both ends
+        return True
     values = (*graph.inputs, *graph.nodes)
     are_real = _REAL.issuperset([value.type.dtype.kind for value in values])
     if not are_real and any(_is_complex(value.type) for value in values):
@@ -112,10 +114,10 @@ class _Walk:
         if node.op == "item":
             return self._item(node)
         operands = [self._found[operand] for operand in node.operands]
-        if not node.dtype.is_complex and not any(isinstance(operand, Parts) for operand in operands):
-            return with_operands(node, tuple(_flat(operands)))
         if node.op in TRANSFORMS:
             return TRANSFORMS[node.op](node, operands, self._transforms)
+        if not node.dtype.is_complex and not any(isinstance(operand, Parts) for operand in operands):
+            return with_operands(node, tuple(_flat(operands)))
         if node.op not in RULES:
             where = f" (from {node.location})" if node.location else ""
             given = ", ".join(str(operand.type) for operand in node.operands)

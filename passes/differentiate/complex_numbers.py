@@ -39,6 +39,11 @@ def _fft(node: Node, g: Node) -> Node:
     return build("fft", g, **node.attrs)
 
 
+def _trigonometric_4(node: Node, g: Node) -> Node:
+    """So is that of one of type 4."""
+    return build("trigonometric_4", g, **node.attrs)
+
+
 def _rfft(node: Node, g: Node) -> Node:
     """Σ Re(g[k]·exp(−2πi·jk/n)) over the half of the spectrum, of which `irfft` counts all but the ends twice."""
     length = node.operands[0].shape[-1]
@@ -66,4 +71,5 @@ RULES: dict[str, GradientRule] = {
     "fft": by_operand(_fft),
     "rfft": by_operand(_rfft),
     "irfft": by_operand(_irfft),
+    "trigonometric_4": by_operand(_trigonometric_4),
 }

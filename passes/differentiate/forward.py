@@ -45,6 +45,7 @@ _LINEAR = frozenset(
         "subtract",
         "sum",
         "transpose",
+        "trigonometric_4",
         "unshear",
         "where",
     }

@@ -153,6 +153,11 @@ def _of_rfft(node: Node) -> int:
     return 5 * node.operands[0].type.size * _halvings(node.operands[0].shape[-1]) // 2
 
 
+def _of_trigonometric_4(node: Node) -> int:
+    """Per number: half a transform of half as many complex ones, and two products with roots."""
+    return node.type.size * (5 * _halvings(node.shape[node.attrs["axis"]] // 2) + 12) // 2
+
+
 def _of_irfft(node: Node) -> int:
     return 5 * node.type.size * _halvings(node.shape[-1]) // 2
 
@@ -189,6 +194,11 @@ def _of_real_columns(node: Node) -> int:
     tables are as much as another product."""
     x, *tables = node.operands
     return max(node.type.size, x.type.size) * (5 * _halvings(points_of_step(node)) + 6 + 3 * len(tables)) // 2
+
+
+def _of_paired_columns(node: Node) -> int:
+    """Per number: the transform, and two products with roots."""
+    return node.type.size * (5 * _halvings(points_of_step(node)) + 12) // 2
 
 
 def _of_svd(node: Node, m: int, n: int) -> int:
@@ -241,6 +251,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "fft": _of_fft,
     "rfft": _of_rfft,
     "irfft": _of_irfft,
+    "trigonometric_4": _of_trigonometric_4,
     "fourier_step": _of_fourier_step,
     **{
         f"fourier_{where}{step}": _of_real_columns
@@ -248,6 +259,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
         for step in ("from_half", "from_reals", "to_half", "to_reals")
     },
     **dict.fromkeys(("fourier_padded", "fourier_filtered", "fourier_cut"), _of_convolved),
+    **dict.fromkeys(("fourier_from_paired", "fourier_paired", "fourier_to_paired"), _of_paired_columns),
     "fourier_cosines": _of_real_line,
     "fourier_from_cosines": _of_real_line,
     "fourier_spectrum": _of_real_line,

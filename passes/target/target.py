@@ -200,6 +200,10 @@ def _no_convolved_steps(least: int, lines: int) -> Sequence[int]:
     return ()
 
 
+def _no_paired_steps(points: int, behind: int) -> Sequence[int]:
+    return ()
+
+
 def _no_across_steps(points: int, behind: int, numbers: int, inverse: bool, cosines: bool) -> Sequence[int]:
     return ()
 
@@ -221,6 +225,9 @@ class Transforms:
     # have so many numbers, with the step on real numbers first, and whether a cosine transform has real numbers at both
     # ends; none if lines are put along memory before.
     across_steps: Callable[[int, int, int, bool, bool], Sequence[int]] = _no_across_steps
+    # Of a cosine or sine transform of type 4, of so many points that are pairs of real ones, if so many lines are
+    # neighbours in memory; none if it is a transform of complex numbers that are made of them.
+    paired_steps: Callable[[int, int], Sequence[int]] = _no_paired_steps
     # Of a transform of so many points, if all lines together have so few numbers that short code matters more than how
     # many steps there are; none if not.
     few_steps: Callable[[int, int], Sequence[int]] = _no_few_steps

@@ -254,6 +254,34 @@ def _from_cosines() -> Iterator[Case]:
         yield case_of("fourier_from_cosines", f"folded-{dtype}-{points}-{fold}", [values], attrs, result)
 
 
+# Lines, points and columns of a step, and neighbours: both columns of a line, and one, two and four lines.
+_PAIRED = ((2, 3, 4, 1), (2, 6, 2, 1), (1, 5, 1, 1), (2, 5, 3, 3), (1, 4, 3, 2), (2, 6, 1, 4), (1, 20, 2, 8))
+
+
+def _trigonometric_4() -> Iterator[Case]:
+    """Even lengths along any axis."""
+    shapes = (((3, 2), 1), ((2, 12), 1), ((10, 3), 0), ((2, 32, 2), 1), ((2, 22), 1), ((20, 3), 0))
+    for (shape, axis), dtype, sines in product(shapes, (float32, float64), (False, True)):
+        values = sample(generator(f"trigonometric{shape}"), TensorType(shape, dtype))
+        yield case_of("trigonometric_4", f"{dtype}-{shape}-{axis}-{sines}", [values], dict(axis=axis, sines=sines))
+
+
+def _paired(op: str) -> Iterator[Case]:
+    for (lines, points, columns, behind), dtype, sines in product(_PAIRED, (float32, float64), (False, True)):
+        half = points * columns
+        whole, pairs = (lines, 2 * half, behind), (lines, points, columns, behind, 2)
+        operand, result, attrs = {
+            "fourier_paired": (whole, whole, {}),
+            "fourier_from_paired": (whole, (lines, columns, points, behind, 2), {"points": points}),
+            "fourier_to_paired": (pairs, whole, {}),
+        }[op]
+        values = sample(generator(f"paired{half}{behind}"), TensorType(operand, dtype))
+        type = TensorType(result, dtype)
+        if op == "fourier_paired" or behind > 1 or columns % 2 == 0:
+            label = f"{dtype}-{points}-{columns}-{behind}-{sines}"
+            yield case_of(op, label, [values], {**attrs, "sines": sines}, type)
+
+
 # Lines, points of a real line, and the columns that are held of their frequencies.
 _ODD_LINES = ((1, 1, 1), (3, 7, 4), (2, 9, 5), (2, 15, 8), (5, 5, 4))
 
@@ -451,12 +479,14 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fourier_cut": _cut,
     "fourier_filtered": _filtered,
     "fourier_join": _joins,
+    **{op: partial(_paired, op) for op in ("fourier_from_paired", "fourier_paired", "fourier_to_paired")},
     "fourier_padded": _padded,
     "fourier_spectrum": _spectra,
     "fourier_step": _fourier_steps,
     "fourier_to_half": _to_half,
     "fourier_to_reals": _to_reals,
     "merge_runs": _merge_runs,
+    "trigonometric_4": _trigonometric_4,
     "search_sorted": _search_sorted,
     "count_digits": _count_digits,
     "move_by_digit": _move_by_digit,

@@ -7,19 +7,20 @@ from collections.abc import Callable, Hashable, Sequence
 from lavax.backends.vulkan.emit.attention.choose import attention_candidates
 from lavax.backends.vulkan.emit.attention.kernel import emit_attention
 from lavax.backends.vulkan.emit.depthwise import emit_depthwise
-from lavax.backends.vulkan.emit.fourier.convolved_lines import emit_cut, emit_filtered, emit_padded
 from lavax.backends.vulkan.emit.fourier.kernel import emit_fourier_step
+from lavax.backends.vulkan.emit.fourier.lines.convolved_lines import emit_cut, emit_filtered, emit_padded
+from lavax.backends.vulkan.emit.fourier.lines.odd_lines import (
+    emit_from_half,
+    emit_from_reals,
+    emit_to_half,
+    emit_to_reals,
+)
+from lavax.backends.vulkan.emit.fourier.lines.paired_lines import emit_from_paired, emit_paired, emit_to_paired
 from lavax.backends.vulkan.emit.fourier.lines_across import (
     emit_across_from_half,
     emit_across_from_reals,
     emit_across_to_half,
     emit_across_to_reals,
-)
-from lavax.backends.vulkan.emit.fourier.odd_lines import (
-    emit_from_half,
-    emit_from_reals,
-    emit_to_half,
-    emit_to_reals,
 )
 from lavax.backends.vulkan.emit.fourier.real_lines import emit_join, emit_spectrum
 from lavax.backends.vulkan.emit.linalg.bidiagonal import emit_bidiagonal
@@ -98,12 +99,15 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "fourier_cut": RoutineEmitter(emit_cut),
     "fourier_filtered": RoutineEmitter(emit_filtered),
     "fourier_from_half": RoutineEmitter(emit_from_half),
+    "fourier_from_paired": RoutineEmitter(emit_from_paired),
     "fourier_from_reals": RoutineEmitter(emit_from_reals),
     "fourier_join": RoutineEmitter(emit_join),
     "fourier_padded": RoutineEmitter(emit_padded),
+    "fourier_paired": RoutineEmitter(emit_paired),
     "fourier_spectrum": RoutineEmitter(emit_spectrum),
     "fourier_step": RoutineEmitter(emit_fourier_step),
     "fourier_to_half": RoutineEmitter(emit_to_half),
+    "fourier_to_paired": RoutineEmitter(emit_to_paired),
     "fourier_to_reals": RoutineEmitter(emit_to_reals),
     "fold_runs": RoutineEmitter(emit_fold_runs),
     "householder": RoutineEmitter(emit_householder),

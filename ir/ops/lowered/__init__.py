@@ -11,6 +11,7 @@ from lavax.ir.ops.lowered import (
     linear_algebra,
     lines_across,
     odd_lines,
+    paired_lines,
     scatter,
     sorting,
     wavefront,
@@ -18,5 +19,5 @@ from lavax.ir.ops.lowered import (
 
 __all__ = [
     "attention", "convolved_lines", "cumulative", "depthwise", "fourier", "linear_algebra", "lines_across",
-    "odd_lines", "scatter", "sorting", "wavefront",
+    "odd_lines", "paired_lines", "scatter", "sorting", "wavefront",
 ]  # fmt: skip

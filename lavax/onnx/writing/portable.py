@@ -20,7 +20,7 @@ ATTENTION_GRADIENTS = frozenset(
     ("attention_key_gradient", "attention_query_gradient", "attention_value_gradient")
 )
 # Operations on complex numbers, which real numbers take the place of before anything is written.
-OF_COMPLEX = frozenset(("complex", "conjugate", "fft", "imag", "irfft", "real", "rfft", "unit_root"))
+OF_COMPLEX = frozenset(("complex", "conjugate", "fft", "imag", "irfft", "real", "rfft", "trigonometric_4", "unit_root"))
 
 _OUTSIDE = "compute it outside of the function, and pass its result as an argument"
 _SPECIAL = f"write it with functions that ONNX has (erf, exp, log, …), or {_OUTSIDE}"

@@ -1,9 +1,9 @@
 """Cosine and sine transforms of one line, along the last axis, by Fourier transforms of real lines.
 
-Transforms of types 2 and 3 are those of n real numbers in another order (Makhoul 1980), of type 4 and an even length
-those of n/2 complex ones, and of an odd length those of n real ones in yet another order (Chan and Ho 1990); type 1 is
-the transform of a line that is continued to twice its length. Sines are cosines of lines that are turned round, with
-alternating signs.
+Transforms of types 2 and 3 are those of n real numbers in another order (Makhoul 1980), of type 4 and an odd length
+those of n real ones in yet another order (Chan and Ho 1990); type 1 is the transform of a line that is continued to
+twice its length. Of type 4 and an even length they are an operation, along any axis (`trigonometric_4`). Sines are
+cosines of lines that are turned round, with alternating signs.
 """
 from __future__ import annotations
 
@@ -42,11 +42,6 @@ def _roots(n: int, x: Any) -> Any:
 
 def _reversed(x: Any) -> Any:
     return lnp.flip(x, -1)
-
-
-def _alternating(x: Any) -> Any:
-    """The line with every second number negated."""
-    return x * lnp.asarray(1 - 2 * (np.arange(x.shape[-1]) % 2), dtype=x.dtype)
 
 
 def _cosine_1(x: Any) -> Any:
@@ -101,15 +96,8 @@ def _interleaved(even: Any, odd: Any) -> Any:
 
 
 def _cosine_4(x: Any) -> Any:
-    """2·Σ x[j]·cos(π(2j + 1)(2k + 1)/4n)."""
-    n = x.shape[-1]
-    if n % 2:
-        return _of_odd_line(x, 1.0)
-    places = 4 * np.arange(n // 2) + 1
-    pairs: Any = _times_turns(x[..., ::2], _reversed(x)[..., ::2], places, 4 * n)
-    spectrum: Any = lnp.fft.fft(pairs)
-    found: Any = _times_turns(spectrum.real, spectrum.imag, places - 1, 4 * n)
-    return 2 * _interleaved(found.real, _reversed(-found.imag))
+    """2·Σ x[j]·cos(π(2j + 1)(2k + 1)/4n) for odd n; lines of even length are an operation."""
+    return _of_odd_line(x, 1.0)
 
 
 def _of_odd_line(x: Any, every_other: float) -> Any:
@@ -137,12 +125,6 @@ def _of_odd_line(x: Any, every_other: float) -> Any:
     return lnp.concatenate([part for part in (first[..., 1::2], even, first[..., ::2], odd) if part.shape[-1]], -1)
 
 
-def _times_turns(real: Any, imaginary: Any, places: np.ndarray, length: int) -> Any:
-    """Complex numbers times exp(−πi·places/length)."""
-    cosine, sine = _turns(places, length, real)
-    return bind("complex", real * cosine + imaginary * sine, imaginary * cosine - real * sine)
-
-
 def _sine_1(x: Any) -> Any:
     """2·Σ x[j]·sin(π(j + 1)(k + 1)/(n + 1)): the spectrum of a line that is continued by its negated mirror image."""
     zero = lnp.zeros_like(x[..., :1])
@@ -162,10 +144,8 @@ def _sine_3(x: Any) -> Any:
 
 
 def _sine_4(x: Any) -> Any:
-    """2·Σ x[j]·sin(π(2j + 1)(2k + 1)/4n)."""
-    if x.shape[-1] % 2:
-        return _of_odd_line(_reversed(x), -1.0)
-    return _alternating(_cosine_4(_reversed(x)))
+    """2·Σ x[j]·sin(π(2j + 1)(2k + 1)/4n) for odd n."""
+    return _of_odd_line(_reversed(x), -1.0)
 
 
 COSINES: dict[int, Transform] = {1: _cosine_1, 2: cosine_2, 3: _cosine_3, 4: _cosine_4}

@@ -256,6 +256,54 @@ def fourier_step(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: T
     return (total.real, total.imag)[side]
 
 
+def trigonometric_4(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """Twice the sum of a line's numbers times cosines or sines of odd parts of a turn."""
+    axis = attrs["axis"]
+    line = np.moveaxis(arrays[0], axis, -1)[(*place[:axis], *place[axis + 1 :])]
+    return _of_type_4(line, attrs["sines"], place[axis])
+
+
+def _of_type_4(line: np.ndarray, sines: bool, k: int) -> float:
+    wave, turns = (math.sin if sines else math.cos), 8 * len(line)
+    return 2 * sum(
+        float(x) * wave(2 * math.pi * ((2 * j + 1) * (2 * int(k) + 1) % turns) / turns) for j, x in enumerate(line)
+    )
+
+
+def fourier_paired(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    line, k, back = place
+    return _of_type_4(arrays[0][line, :, back], attrs["sines"], int(k))
+
+
+def fourier_from_paired(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """A step of the numbers of which the parts are as far from both ends of a line, turned."""
+    (x,), points = arrays, attrs["points"]
+    lines, length, behind = x.shape
+    pairs = np.empty((lines, points, length // 2 // points, behind, 2))
+    for line, j, back in product(range(lines), range(length // 2), range(behind)):
+        real, imaginary = float(x[line, 2 * j, back]), float(x[line, length - 1 - 2 * j, back])
+        real, imaginary = (imaginary, real) if attrs["sines"] else (real, imaginary)
+        number = complex(real, imaginary) * cmath.exp(-2j * math.pi * (4 * j + 1) / (8 * length))
+        pairs[line, *divmod(j, length // 2 // points), back] = number.real, number.imag
+    return fourier_step([pairs], {"reverse": False, "folded": 0}, type, place)
+
+
+def fourier_to_paired(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """Of a step's number, turned, the real part is at an even place, and the other one as far from the end."""
+    x, (line, at, back) = arrays[0], place
+    lines, points, columns, behind, _ = x.shape
+    length = 2 * points * columns
+    k = int(at if at % 2 == 0 else length - 1 - at) // 2
+    form = TensorType((lines, points, columns, behind, 2), type.dtype)
+    step = {"reverse": False, "folded": 0}
+    whole = x.reshape(lines, points, 1, columns * behind, 2)
+    number = complex(
+        *(fourier_step([whole], step, form, (line, k // columns, k % columns, back, side)) for side in (0, 1))
+    )
+    number *= 2 * cmath.exp(-1j * math.pi * k / length)
+    return number.real if at % 2 == 0 else number.imag if attrs["sines"] else -number.imag
+
+
 def fourier_from_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The sum of the real points of a line, each turned by its place and frequency, and then by the twiddle factor."""
     x = arrays[0]

@@ -96,12 +96,25 @@ class ConvolvedSteps:
     first: int = 12  # about as many points of the first one
 
 
+@dataclass(frozen=True)
+class PairedSteps:
+    """Of cosine and sine transforms of type 4. Chosen by `python -m benchmarks fft`."""
+
+    whole: int = 64  # points of a line along memory that is one step
+    widest: int = 32  # points of another step
+    narrow: int = 16  # of a first one of three across, and of the last one of two along memory
+    widest_of_two: int = 50  # points of the first one of two
+    last_of_two: int = 8  # about as many points of the last one
+    ends: int = 12  # about as many of the first and the last one of three
+
+
 _SMALL_PRIMES = 7  # of steps between the ends of a convolution
 
 THREE_STEPS = ThreeSteps()
 CONVOLVED_STEPS = ConvolvedSteps()
 ACROSS_STEPS = AcrossSteps()
 FEW_NUMBERS = FewNumbers()
+PAIRED_STEPS = PairedSteps()
 REGISTER_LIMITS = RegisterLimits()
 LANE_LIMITS = LaneLimits()
 
@@ -395,6 +408,55 @@ def across_steps_of(
 def _rest_across(points: int, widest: int) -> Sequence[int]:
     """The steps on complex numbers."""
     return _steps(prime_factors(points), widest) if points > 1 else ()
+
+
+def paired_steps_of(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step of a cosine or sine transform of type 4, of so many pairs of real numbers, if
+    so many lines are neighbours in memory. None on a GPU, and of lines along memory whose columns at both ends are no
+    even number."""
+    limits = PAIRED_STEPS
+    if profile.kind != "cpu":
+        return ()
+    if points <= (limits.widest if behind > 1 else limits.whole):
+        return (points,)
+    if behind > 1:
+        found = sorted(_steps(prime_factors(points), limits.widest), reverse=True)
+        narrow = next((width for width in found if width <= limits.narrow), found[0])
+        if len(found) > 2:
+            found.remove(narrow)
+            found.insert(0, narrow)
+        return found
+    widths = range(2, limits.widest_of_two + 1)
+    ends = ((first, last) for first, last in product(widths, widths) if points % (first * last) == 0)
+    even = [way for way in ends if all(points // end % 2 == 0 for end in way)]
+    two = [way for way in even if prod(way) == points and way[1] <= limits.narrow]
+    if two:
+        return min(two, key=lambda way: abs(log2(way[1] / limits.last_of_two)))
+    ways = [
+        (first, *middle, last)
+        for first, last in even
+        if max(first, last) <= limits.widest and (middle := _middle(points // (first * last), last, first, profile))
+    ]
+    best = limits.ends
+    return min(ways, key=lambda way: (len(way), abs(log2(way[0] / best)) + abs(log2(way[-1] / best))), default=())
+
+
+def _middle(points: int, rest: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
+    """The points of the steps between both ends; none if these are all."""
+    if points == 1:
+        return ()
+    shared = lanes_of(points, rest, behind, profile)
+    return (points,) if shared else _steps(prime_factors(points), REGISTER_LIMITS.together)
+
+
+def pairs_together(points: int, behind: int) -> int:
+    """How many lines, or columns of a line along memory, an invocation has of a step of so many points at an end of
+    such a transform."""
+    if behind == 1:
+        return 2
+    if behind % 4 == 0 and points <= REGISTER_LIMITS.four_to_reals:
+        return 4
+    return 2 if behind % 2 == 0 and points <= REGISTER_LIMITS.together else 1
 
 
 def reals_together(points: int, behind: int, inverse: bool) -> int:
