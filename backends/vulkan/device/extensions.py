@@ -21,6 +21,7 @@ from lavax.backends.vulkan.api.api import (
     vk,
 )
 from lavax.backends.vulkan.compile.shader_compiler import accepts_extension
+from lavax.backends.vulkan.device.processors import told_processors
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
 from lavax.base.quick_dataclasses import dataclass
 
@@ -146,6 +147,7 @@ def with_extensions(profile: DeviceProfile, instance: Any, physical: Any) -> Dev
         converts_matrices=bool(matrices) and converts,
         adds_floats=adds,
         reorders_floats=FLOAT_CONTROLS_2 in there,
+        told_processors=told_processors(physical, _names(physical)) if profile.kind == "gpu" else None,
     )
 
 

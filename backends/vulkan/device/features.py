@@ -108,6 +108,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         changing_texels=limits.maxPerStageDescriptorStorageImages,
         matrices=(),
         converts_matrices=False,
+        told_processors=None,
         adds_floats=False,
         **{name: _has(available[kind], members) for name, (kind, *members) in OPTIONAL.items()},
     )

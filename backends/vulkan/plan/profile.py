@@ -17,9 +17,10 @@ class KindOfDevice:
 
     operations_per_byte: float  # simple operations that are worth repeating to avoid moving one byte
     busy_invocations: int  # eight subgroups on a processor; a hundred workgroups of 256 on a GPU
+    processors: int  # if the driver does not tell
 
 
-_KINDS = {"cpu": KindOfDevice(0.0, 64), "gpu": KindOfDevice(2.0, 1 << 15)}
+_KINDS = {"cpu": KindOfDevice(0.0, 64, 4), "gpu": KindOfDevice(2.0, 1 << 15, 128)}
 # The length of descriptor ranges is a multiple of this: half of it is a multiple of any device's alignment for texels
 # and storage buffers.
 _RANGE_UNIT = 512
@@ -68,6 +69,7 @@ class DeviceProfile:
     adds_floats: bool  # atomically, in buffers, in float32
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, the best first
     converts_matrices: bool  # shaders may reduce a matrix's rows, and use one of sums as an operand
+    told_processors: int | None  # each of which runs several workgroups; None if the driver does not tell
 
     @property
     def knows_subgroup_size(self) -> bool:
@@ -79,6 +81,11 @@ class DeviceProfile:
     def busy_invocations(self) -> int:
         """The invocations that keep the device busy: assumed, because Vulkan has no portable count of processors."""
         return _KINDS[self.kind].busy_invocations
+
+    @property
+    def processors(self) -> int:
+        """The processors that run workgroups, such as multiprocessors or compute units: told, or else assumed."""
+        return self.told_processors or _KINDS[self.kind].processors
 
     @property
     def operations_per_byte(self) -> float:
@@ -139,6 +146,7 @@ GENERIC_GPU = DeviceProfile(
     adds_floats=False,
     matrices=(),
     converts_matrices=False,
+    told_processors=None,
 )
 
 # What Mesa's lavapipe reports with 256-bit vectors.
@@ -172,4 +180,5 @@ CPU_DRIVER = DeviceProfile(
     adds_floats=True,
     matrices=(),
     converts_matrices=False,
+    told_processors=None,
 )

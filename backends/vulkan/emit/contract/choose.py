@@ -55,7 +55,7 @@ class LongSums:
     """From which length of the sum what operands cost counts more than what results do. Exercised by `python -m
     benchmarks models`."""
 
-    least: int = 1024
+    least: int = 576
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class PaddedLines:
 class IdleProcessors:
     """When a product alone leaves processors idle. Exercised by `python -m benchmarks models`."""
 
-    tiles: int = 2  # of matrices for each processor: fewer run all at once, and other tiles beside them
+    tiles: int = 2  # of matrices for each processor: no more run all at once, and other tiles beside them
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class PartsForMaps:
 
     shortest: int = 512  # terms of a part
     least: float = 1.5  # times the tiles that there are keep the device busy
-    used: float = 0.75  # of the processors, at least, have a tile of a part
+    used: float = 0.7  # of the processors, at least, have a tile of a part
 
 
 _PARTS_FOR_MAPS = PartsForMaps()
@@ -207,7 +207,7 @@ def leaves_idle(dot: Node, profile: DeviceProfile) -> bool:
         return False
     tiles = cooperative_tiles(dot, sizes, profile, 0, stored=True)
     few = _IDLE_PROCESSORS.tiles * processors_of(profile)
-    return bool(tiles) and fastest(tiles, sizes, profile).tiles(sizes) < few
+    return bool(tiles) and fastest(tiles, sizes, profile).tiles(sizes) <= few
 
 
 def line_of(dot: Node, profile: DeviceProfile) -> int:

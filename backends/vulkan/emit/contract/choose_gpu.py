@@ -195,7 +195,7 @@ def _steps_between(tile: SharedTile | CooperativeTile, most: int) -> float:
 
 
 def processors_of(profile: DeviceProfile) -> int:
-    return profile.busy_invocations // _COSTS.busy_invocations
+    return profile.processors
 
 
 def enough_parts(invocations: int, busy: int, sizes: Sizes, shortest: int) -> int:

@@ -353,6 +353,8 @@ def test_small_tiles_are_as_deep_as_long_sums_allow(summed: int, depth: int) -> 
     [
         ((2048, 576, 1536), WITH_MATRICES, True),  # 192 tiles of 128 x 128
         ((2048, 1024, 4096), WITH_MATRICES, False),  # 512
+        ((2048, 576, 1536), replace(WITH_MATRICES, told_processors=132), True),  # 264 of 96 x 128, all at once
+        ((2048, 576, 1536), replace(WITH_MATRICES, told_processors=80), False),
         ((2048, 576, 1536), GENERIC_GPU, False),
         ((2048, 576, 1536), replace(WITH_MATRICES, kind="cpu"), False),
     ],
