@@ -18,10 +18,11 @@ from lavax.ir.graph import INPUT, Graph, Node
 from lavax.ir.ops.attention import ROUNDED
 from lavax.ir.types import DType, float32
 from lavax.passes.build.attention import named_operands
-from lavax.passes.build.builder import add, build, cast, dot, reshape
+from lavax.passes.build.builder import add, build, cast, dot, reshape, reshaped
 from lavax.passes.build.rebuild import rebuilt
 from lavax.passes.prepare.decompose.few_queries import prepare_attention
 from lavax.passes.prepare.products import prepare_product
+from lavax.passes.prepare.vector_norms import is_elementwise
 from lavax.passes.target.target import Target
 
 
@@ -44,7 +45,7 @@ def with_projected_attention(graph: Graph, target: Target) -> Graph:
 
     def projected(node: Node, new: Node) -> Node:
         projection = _projection_of(new) if node in ends else None
-        return new if projection is None else projection.built()
+        return new if projection is None else reshaped(projection.built(), new.shape)
 
     return rebuilt(graph, projected) if ends else graph
 
@@ -69,7 +70,8 @@ def prepare_projected(node: Node, target: Target) -> Node:
 
 @dataclass(frozen=True)
 class _Projection:
-    """Attention, the matrix [heads · E, N] that its result is multiplied by, and the residual [N].
+    """Attention, the matrix [..., N] whose leading axes are `heads · E` that its result is multiplied by, and the
+    residual of N elements, whose shape the sum has.
 
     `between`: the nodes from the attention to the sum, with the first and without the last.
     """
@@ -82,16 +84,17 @@ class _Projection:
     def built(self) -> Node:
         operands, attrs = named_operands(self.attention), self.attention.attrs
         *batch, _, values = self.attention.shape
-        weight = reshape(self.matrix, (*batch, values, self.matrix.shape[-1]))
+        columns = self.matrix.shape[-1]
+        weight, residual = reshape(self.matrix, (*batch, values, columns)), reshaped(self.residual, (columns,))
         query, key, value, *rest = operands.values()
-        return build("attention_projected", query, key, value, weight, self.residual, *rest, **attrs)
+        return build("attention_projected", query, key, value, weight, residual, *rest, **attrs)
 
 
 def _projection_of(end: Node) -> _Projection | None:
     """What a sum, or its cast to 16 bits, adds to a residual, if that is such a product."""
     rounded = end.dtype if end.op == "cast" and end.dtype.bits == 16 else None
     total = end if rounded is None else end.operands[0]
-    if total.op != "add" or total.type.rank != 1:
+    if total.op != "add" or not total.shape or total.type.size != total.shape[-1]:
         return None
     for product, residual in permutations(total.operands):
         found = _of_product(product, residual, rounded)
@@ -107,12 +110,15 @@ def _of_product(product: Node, residual: Node, rounded: DType | None) -> _Projec
         if product.op != "cast" or product.operands[0].op != "cast" or product.operands[0].dtype != rounded:
             return None
         between += [product.operands[0], product.operands[0].operands[0]]
+    while between[-1].op == "reshape":
+        between.append(between[-1].operands[0])
     total = between[-1]
-    if total.op != "sum" or total.attrs["axes"] != (0,) or total.operands[0].op != "multiply":
+    axes = tuple(range(total.operands[0].type.rank - 1)) if total.op == "sum" else ()
+    if not axes or total.attrs["axes"] != axes or total.operands[0].op != "multiply":
         return None
     (multiplied,) = total.operands
     for repeated, matrix in permutations(multiplied.operands):
-        if repeated.op != "broadcast" or repeated.attrs["axes"] != (0,) or not _is_read_along_rows(matrix):
+        if repeated.op != "broadcast" or repeated.attrs["axes"] != axes or not _is_read_along_rows(matrix):
             continue
         above = [repeated]
         while above[-1].op in ("broadcast", "cast", "reshape"):
@@ -120,8 +126,8 @@ def _of_product(product: Node, residual: Node, rounded: DType | None) -> _Projec
         attention = above[-1]
         if attention.op != "attention" or attention.shape[-2] != 1 or (rounded or float32) != attention.dtype:
             continue
-        is_whole = matrix.shape[0] == attention.type.size and _is_only_widened(attention, above[1:])
-        if is_whole and attention.attrs[ROUNDED] == bool(rounded):
+        is_whole = matrix.type.size == attention.type.size * matrix.shape[-1]
+        if is_whole and _is_only_widened(attention, above[1:]) and attention.attrs[ROUNDED] == bool(rounded):
             return _Projection(attention, matrix, residual, (*between, multiplied, *above))
     return None
 
@@ -132,9 +138,30 @@ def _is_only_widened(attention: Node, above: Iterable[Node]) -> bool:
 
 
 def _is_read_along_rows(matrix: Node) -> bool:
-    """Whether it is the transposition of an array in memory: so what is added up are neighbours."""
+    """Whether it is the transposition of an array in memory, or of one whose elements words in memory hold several of:
+    so what is added up are neighbours."""
     found, turns = matrix, 0
     while found.op in ("cast", "transpose"):
         turns += found.op == "transpose"
+        if found.op == "transpose" and found.attrs["axes"] != (*range(1, found.type.rank), 0):
+            return False
         (found,) = found.operands
-    return found.op == INPUT and turns == 1 and matrix.type.rank == 2
+    return turns == 1 and (found.op == INPUT or _is_made_of_words(found))
+
+
+def _is_made_of_words(rows: Node) -> bool:
+    """Whether its elements are computed from words that each hold some neighbours of a row, and from what rows or
+    groups of them share."""
+    ahead, seen, widest = [rows], {rows}, 0
+    while ahead:
+        node = ahead.pop()
+        if node.op == INPUT:
+            widest = max(widest, node.type.size)
+        elif node.op == "broadcast" and node.operands[0].op == INPUT and node.type.size == rows.type.size:
+            if node.attrs["axes"] != tuple(range(node.operands[0].type.rank)):
+                return False
+        elif node.op not in ("constant", "iota", "broadcast") and not is_elementwise(node):
+            return False
+        ahead += (each for each in node.operands if each not in seen)
+        seen.update(node.operands)
+    return 1 < widest < rows.type.size

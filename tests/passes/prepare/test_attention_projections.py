@@ -10,6 +10,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.ir import Graph, interpret
+from lavax.nn.modules.quantized import QuantizedMatrix
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.prepare.attention_projections import with_projected_attention
 from lavax.passes.prepare.pipeline import PASSES, prepare
@@ -95,6 +96,32 @@ def test_a_weight_whose_summed_elements_are_no_neighbours_is_multiplied_apart() 
     *arrays, weight, residual = _arrays()
     assert _ops(_graph(across, *arrays, weight.T.copy(), residual)) == ["attention"]
     assert _ops(_graph(computed, *arrays, weight, residual)) == ["attention"]
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4"])
+def test_a_weight_of_integers_in_words_is_multiplied_in_it(kind: str) -> None:
+    *arrays, weight, residual = _arrays()
+    matrix = QuantizedMatrix.of(weight, kind, HEAD)
+
+    def function(query: Any, key: Any, value: Any, residual: Any, matrix: QuantizedMatrix) -> Any:
+        return residual + matrix.product(lnp.reshape(_attend(query, key, value), (1, 1, -1)))
+
+    graph = _graph(function, *arrays, residual, matrix)
+    prepared = prepare(graph, TARGET)
+    assert _ops(graph) == ["attention_projected"] and prepared.outputs[0].shape == (1, 1, WIDTH)
+    given = [*arrays, residual, *map(np.asarray, lx.tree.leaves(matrix))]
+    (found,), (expected,) = (interpret(each, *given, dtype=np.float64) for each in (prepared, graph))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_weight_that_is_computed_of_other_numbers_than_its_rows_is_multiplied_apart() -> None:
+    def function(query: Any, key: Any, value: Any, rows: Any, columns: Any, residual: Any) -> Any:
+        weight = rows[:, None] * columns[None]
+        return residual + lnp.reshape(_attend(query, key, value), (-1,)) @ weight.T
+
+    *arrays, _, residual = _arrays()
+    graph = _graph(function, *arrays, _drawn(WIDTH), _drawn(HEADS * HEAD), residual)
+    assert "attention_projected" not in _ops(graph)
 
 
 def test_a_sum_without_such_a_product_stays() -> None:

@@ -35,6 +35,7 @@ class FewQueries:
     local: int = 1024
     projected: int = 20  # columns of a weight that a lane has 16 bytes of while its keys are joined, at most
     projected_bytes: int = 144 << 10  # of a head's part of a weight, at most: all workgroups of the head read it
+    narrow: int = 16  # bits: elements of fewer are several in a word, of which a lane has whole ones
     projected_rows: int = 128  # at most: the workgroup that ends last adds up what each of them gives
     added: int = 1 << 25  # products of heads, times rows of the next products, which read them in workgroups, at most
     skipped_bytes: int = 1 << 24  # of keys and values, from which a workgroup asks first whether it has a visible key
@@ -127,10 +128,11 @@ def _is_best_projected(shape: FewQueriesShape, node: Node) -> bool:
     """Whether workgroups are not best to leave a weight to others: they have it in registers, beside as many keys."""
     operands, limits = named_operands(node), FEW_QUERIES
     weight, key = operands["weight"], operands["key"]
-    bits, of_row = _stored_bits(weight), weight.shape[-2] * weight.shape[-1]
-    is_small = of_row * bits // 8 <= limits.projected_bytes and weight.type.size // of_row <= limits.projected_rows
+    rows, nbytes = weight.type.size // (weight.shape[-2] * weight.shape[-1]), _stored_bytes(weight)
+    is_small = nbytes // rows <= limits.projected_bytes and rows <= limits.projected_rows
     is_held = shape.projected <= limits.projected and shape.steps <= limits.steps
-    return is_small and is_held and bits == _stored_bits(key)
+    bits = 8 * nbytes / weight.type.size
+    return is_small and is_held and (bits == _stored_bits(key) or bits < limits.narrow)
 
 
 def _skips_hidden(node: Node) -> bool:
@@ -175,12 +177,22 @@ def _run(node: Node) -> int:
 
 def _stored_bits(node: Node) -> int:
     """The bits of an element of the largest value in memory that a value is made of."""
-    found, ahead, seen = [node], [node], {node}
+    return max(_stored(node) or [node], key=lambda each: each.type.size).dtype.bits
+
+
+def _stored_bytes(node: Node) -> int:
+    """The bytes of the values in memory that a value is made of."""
+    return sum(each.type.nbytes for each in _stored(node) or [node])
+
+
+def _stored(node: Node) -> list[Node]:
+    """The values in memory that a value is made of."""
+    found, ahead, seen = [], [node], {node}
     while ahead:
         each = ahead.pop()
         if each.op in OPERATIONS and OPERATIONS[each.op].family in ("elementwise", "movement"):
             ahead += (operand for operand in each.operands if operand not in seen)
             seen.update(each.operands)
-        elif each.op != "constant":
+        elif each.op not in ("constant", "iota"):
             found.append(each)
-    return max(found[1:] or found, key=lambda each: each.type.size).dtype.bits
+    return found

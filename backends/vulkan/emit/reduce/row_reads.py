@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 
 from lavax.backends.vulkan.emit.reduce.online_sum import phases_of
 from lavax.backends.vulkan.emit.reduce.shared_results import shared_results
@@ -15,6 +16,7 @@ from lavax.passes.kernels.accesses import accesses, roots_of
 from lavax.passes.kernels.index import (
     ZERO,
     Index,
+    Quotient,
     constant,
     flatten,
     grows_by_one,
@@ -105,13 +107,24 @@ def is_one_for_vector(kernel: Kernel, read: tuple[Node, Coordinates]) -> bool:
 def unit_strides(kernel: Kernel) -> tuple[int, int]:
     """How many elements are read as neighbours from element to element of a row, and how many from row to row.
 
-    An array's elements count once per position at which they are read: numbers that all rows share are few.
+    An array's elements count once per position at which they are read: numbers that all rows share, or that a row has
+    once, are few. On GPUs words that each hold several elements of a row are its neighbours, too.
     """
-    most = kernel.domain.rows * kernel.domain.length
-    reads = [(min(node.type.size, most), index) for node, found in _accesses(kernel).items() for index in found]
-    grows = grows_by_one if kernel.paired else grows_by_one_inside
+    extents = {"row": kernel.domain.rows, "k": kernel.domain.length}
+
+    def read(node: Node, index: Index) -> int:
+        return min(node.type.size, prod(extent for name, extent in extents.items() if name in index.variables))
+
+    reads = [(read(node, index), index) for node, found in _accesses(kernel).items() for index in found]
+    grows = grows_by_one if kernel.paired else _grows_slowly
     along_row, along_rows = (sum(n for n, index in reads if grows(index, name)) for name in ("k", "row"))
     return along_row, along_rows
+
+
+def _grows_slowly(index: Index, name: str) -> bool:
+    """Whether the innermost part of the variable, or its quotient by a number, has stride 1."""
+    quotients = (atom for atom, coefficient in index.terms if coefficient == 1 and isinstance(atom, Quotient))
+    return grows_by_one_inside(index, name) or any(atom.dividend.key == name for atom in quotients)
 
 
 def starts_of_rows(kernel: Kernel) -> tuple[int, int] | None:

@@ -19,6 +19,7 @@ from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.ir import Graph, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node
 from lavax.ir.ops.attention import PROJECTED
+from lavax.nn.modules.quantized import QuantizedMatrix
 from lavax.passes.build.builder import build
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.simplify import remove_stop_gradient
@@ -33,7 +34,7 @@ from tests.backends.vulkan.emit.attention.test_projected_attention import (
 )
 from tests.backends.vulkan.run.execution import backend_with, run
 
-KEYS, HEAD, KV, QUERIES, WIDTH, MIDDLE = 48, 16, 2, 4, 64, 72
+KEYS, HEAD, KV, QUERIES, WIDTH, MIDDLE = 48, 16, 2, 4, 64, 80
 rng = np.random.default_rng(23)
 
 
@@ -133,6 +134,32 @@ def test_layers_are_three_kernels_and_their_caches(
     tolerance = 1e-5 if dtype is lnp.float32 else 2.0**-5
     for got, want in zip(found[1 << 25], interpret(graph, *leaves, dtype=np.float64), strict=True):
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=tolerance, atol=4 * tolerance)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4"])
+def test_heads_are_multiplied_by_integers_where_words_hold_several(kind: str, limits: Callable[..., None]) -> None:
+    """Three kernels a layer and its caches, as with weights of floats."""
+    limits(part=8)
+    arrays = _drawn(np.float32)
+    arrays |= {name: QuantizedMatrix.of(arrays[name], kind, HEAD) for name in ("weight", "gate", "up", "down")}
+    graph, leaves = _traced(arrays, _integer_layer)
+    lowered = gpu_schedule().lower(graph)
+    kernels = [kernel for step in lowered.kernels.steps for kernel in step.kernels]
+    outputs = [node.op for kernel in kernels for node in kernel.graph.outputs]
+    assert outputs.count("attention_head_products") == 1
+    assert [kernel.kind for kernel in kernels].count("row") == len(outputs) - 3 == 2
+    found = run(graph, leaves, device=gpu_schedule())
+    for got, want in zip(found, interpret(graph, *leaves, dtype=np.float64), strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=1e-5, atol=4e-5)
+
+
+def _integer_layer(of: dict[str, Any]) -> tuple[Any, Any]:
+    cache = of["cache"].append(of["key"], of["value"], of["lengths"])
+    mixed = cache.attend(of["query"], of["lengths"])
+    hidden = of["residual"] + of["weight"].product(lnp.reshape(mixed, (1, 1, -1)))
+    normed = _normed(hidden, of["scale"])
+    middle = lnp.maximum(of["gate"].product(normed), 0) * of["up"].product(normed)
+    return hidden + of["down"].product(middle), cache
 
 
 def test_every_run_begins_with_nothing_counted_and_gives_the_same_bits(limits: Callable[..., None]) -> None:

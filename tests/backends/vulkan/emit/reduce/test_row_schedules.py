@@ -15,9 +15,13 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.reduce.choose import choose_schedule
 from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedRows
+from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourRows
 from lavax.backends.vulkan.emit.reduce.row_schedule import RowSchedule
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
+from lavax.backends.vulkan.target import target_of
 from lavax.ir import Graph, interpret, parse
+from lavax.nn.modules.quantized import QuantizedMatrix
+from lavax.passes.build.inline import inline_calls
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.prepare.pipeline import prepare
@@ -233,6 +237,24 @@ def test_numbers_that_all_rows_share_do_not_choose_their_schedule() -> None:
     on_gpu = choose_schedule(kernel, GENERIC_GPU, lifted=False)
     assert isinstance(on_gpu, InterleavedRows) and on_gpu.row_width == 4
     assert choose_schedule(kernel, CPU_DRIVER, lifted=False).row_width == 4
+
+
+def test_words_that_hold_neighbours_of_a_row_choose_its_schedule() -> None:
+    """Rows that also add up the lines of another array: of those they have one element each."""
+
+    def function(matrix: QuantizedMatrix, x: Any, lines: Any) -> Any:
+        return matrix.product(x) + sum(lines[number] for number in range(9))
+
+    matrix = QuantizedMatrix.of(np.ones((128, 256), np.float32), "int8", 64)
+    graph = simplify(inline_calls(lx.trace(function)(matrix, np.ones(256, np.float32), np.ones((9, 128), np.float32))))
+    program = schedule(prepare(graph, target_of(GENERIC_GPU, 1 << 34, 1 << 31)))
+    (chosen,) = (
+        choose_schedule(kernel, GENERIC_GPU, lifted=False)
+        for step in steps_of(program.steps)
+        for kernel in step.kernels
+        if any(node.op == "shift_left" for node in kernel.graph.nodes)
+    )
+    assert isinstance(chosen, NeighbourRows)
 
 
 def test_how_rows_are_shared_on_a_cpu_driver() -> None:
