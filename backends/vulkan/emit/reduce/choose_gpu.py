@@ -115,6 +115,7 @@ class CommonVectorLimits:
     least: int = 8  # workgroups
     nbytes: int = 1 << 14  # of shared memory, for vectors of floats
     kept: int = 256  # bytes of a row in an invocation's registers, which are read before the workgroup meets
+    longer: int = 4  # rows of a workgroup where they are more bytes, and loops read them
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,8 @@ def _with_common_vectors(kernel: Kernel, schedule: NeighbourRows, profile: Devic
     nbytes = sum((1 if is_one_for_vector(kernel, read) else VECTOR) * read[0].dtype.storage.itemsize for read in own)
     if each * nbytes <= limits.kept:
         return replace(found, run=run, unrolled=each)
-    return replace(found, run=run, unrolled=max(UNROLL_LIMITS.steps // run, 1) * run, loop=True)
+    local = min(groups, limits.longer) * subgroup
+    return replace(found, local=local, run=run, unrolled=max(UNROLL_LIMITS.steps // run, 1) * run, loop=True)
 
 
 def _has_positions(kernel: Kernel) -> bool:

@@ -208,9 +208,9 @@ def test_a_small_workgroup_has_a_power_of_two_of_rows() -> None:
 
 def test_rows_are_in_loops_where_registers_do_not_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = _graph(_gated(_rounded), *_arguments(64, 1024, "bfloat16"))
-    assert [(each.loop, each.run, each.unrolled) for each in _schedules(graph)] == [(False, 2, 8)]
+    assert [(each.loop, each.run, each.unrolled, each.row_groups) for each in _schedules(graph)] == [(False, 2, 8, 8)]
     monkeypatch.setattr(choose_gpu, "COMMON_VECTORS", replace(choose_gpu.COMMON_VECTORS, kept=127))
-    assert [(each.loop, each.run, each.unrolled) for each in _schedules(graph)] == [(True, 2, 4)]
+    assert [(each.loop, each.run, each.unrolled, each.row_groups) for each in _schedules(graph)] == [(True, 2, 4, 4)]
 
 
 def test_all_of_a_workgroup_reach_its_barriers() -> None:
