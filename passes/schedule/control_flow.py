@@ -46,6 +46,7 @@ from lavax.passes.schedule.small_steps import (
     filled,
     incremented,
     lane_kernel,
+    side_by_side,
     slice_kernel,
     step_of,
 )
@@ -214,9 +215,9 @@ def _lower_scan(flow: ControlFlow, schedule: Scheduler, lowered: LoweredControlF
         rows[carries + number] = f"{flow.prefix}row{number}"
         lowered.views[rows[carries + number]] = View(whole, counter, body.outputs[carries + number].type.nbytes)
     names = [*carried, *seen[carries:]]
-    iteration = _iteration(body, names, carried, rows, f"{flow.prefix}body.", None, schedule, lowered, flow)
-    if moves:
-        iteration.append(step_of(f"{flow.prefix}next", incremented(step), (counter,), (counter,)))
+    moved = [step_of(f"{flow.prefix}next", incremented(step), (counter,), (counter,))] if moves else []
+    prefix = f"{flow.prefix}body."
+    iteration = _iteration(body, names, carried, rows, prefix, None, schedule, lowered, flow, moved)
     commands = after_barrier([*held, *after_barrier(iteration)])
     lowered.commands += [Repeat(length, commands)] if commands else []
 
@@ -290,10 +291,10 @@ def _scan_in_kernels(
     first, step = (times if rest else times - 1, -1) if attrs["reverse"] else (0, 1)
     lowered.commands.append(step_of(f"{flow.prefix}start", filled(first), (), (counter,)))
     next_part = step_of(f"{flow.prefix}next", incremented(step), (counter,), (counter,))
-    whole = after_barrier([*_some_turns(flow, kernel_of, turns, "loop", reads, writes, lowered), next_part])
+    whole = after_barrier(_some_turns(flow, kernel_of, turns, "loop", reads, writes, lowered, [next_part]))
     left: tuple[Command, ...] = ()
     if rest:
-        left = after_barrier([*_some_turns(flow, kernel_of, rest, "rest", reads, writes, lowered), next_part])
+        left = after_barrier(_some_turns(flow, kernel_of, rest, "rest", reads, writes, lowered, [next_part]))
     parts: list[Command] = [Repeat(times, whole)]
     lowered.commands += [*left, *parts] if attrs["reverse"] else [*parts, *left]
 
@@ -306,14 +307,17 @@ def _some_turns(
     reads: Sequence[str],
     writes: Sequence[str],
     lowered: LoweredControlFlow,
+    ends: Sequence[KernelStep] = (),
 ) -> list[Command]:
-    """Some turns. What is carried is written aside: other lanes may still read a scalar."""
+    """Some turns. What is carried is written aside: other lanes may still read a scalar. The `ends` are side by side
+    with copies of it."""
     carries = flow.node.attrs.get("carries", len(flow.types))
     aside = [f"{flow.prefix}aside{position}" for position in range(carries)]
     lowered.sizes |= {name: type.nbytes for name, type in zip(aside, flow.types, strict=False)}
     kernel = kernel_of(with_turns(flow.node, range(len(flow.types)), turns))
     step = step_of(f"{flow.prefix}{name}", kernel, tuple(reads), (*aside, *writes[carries:]))
-    return [step, *copy_steps(f"{flow.prefix}{name}.carry", aside, writes[:carries], flow.types[:carries])]
+    copies = copy_steps(f"{flow.prefix}{name}.carry", aside, writes[:carries], flow.types[:carries])
+    return [step, *side_by_side([*copies, *ends])]
 
 
 def _while_in_kernels(
@@ -343,9 +347,10 @@ def _iteration(
     schedule: Scheduler,
     lowered: LoweredControlFlow,
     flow: ControlFlow,
+    ends: Sequence[KernelStep] = (),
 ) -> list[Command]:
     """One iteration of a loop. `inputs` are the buffers of the body's inputs, carried ones first; `others` are the
-    buffers of the outputs that are not carried."""
+    buffers of the outputs that are not carried. Its `ends` are side by side with copies of what is carried."""
     kept = {position: body.inputs[position] for position in range(len(carried))}
     graph = with_distinct_outputs(body, kept)
     program = schedule(graph, {position: position for position in range(len(carried))})
@@ -366,4 +371,4 @@ def _iteration(
             targets.append(carried[position])
     commands = list(after_barrier(embedded(program, bound, prefix, parent, lowered)))
     types = [flow.types[carried.index(target)] for target in targets]
-    return [*commands, *copy_steps(f"{prefix}carry", aside, targets, types)]
+    return [*commands, *side_by_side([*copy_steps(f"{prefix}carry", aside, targets, types), *ends])]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from lavax.ir.graph import Graph, Node, graph_of, input_node, make_node
 from lavax.ir.types import TensorType, int32
@@ -60,6 +61,11 @@ def _number(value: int) -> Node:
 def step_of(name: str, kernel: Kernel, reads: Sequence[str], writes: Sequence[str]) -> KernelStep:
     """A dispatch of one kernel that waits for all earlier ones."""
     return KernelStep(name, (kernel,), (tuple(reads),), (tuple(writes),), barrier=True)
+
+
+def side_by_side(steps: Iterable[KernelStep]) -> list[KernelStep]:
+    """The steps, which wait for all earlier ones and not for each other."""
+    return [replace(step, barrier=number == 0) for number, step in enumerate(steps)]
 
 
 def copy_steps(
