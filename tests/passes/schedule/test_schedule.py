@@ -12,12 +12,14 @@ import lavax.numpy as lnp
 from lavax.ir import TensorType, float32
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build import builder
+from lavax.passes.kernels.commands import Repeat, steps_of
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule import schedule as module
 from lavax.passes.schedule.schedule import WaitingKernels, schedule
-from tests.passes.lowering import program_of
+from lavax.passes.simplify import remove_stop_gradient
+from tests.passes.lowering import f32, program_of
 from tests.passes.program_checks import check_program
 
 INDEPENDENT = """
@@ -206,3 +208,23 @@ def test_updates_of_large_parameters_do_not_keep_all_gradients(monkeypatch: pyte
     steps = updates_of(16)
     assert len(steps) > 1
     assert sum(len(step.kernels) for step in steps) == 3
+
+
+@pytest.mark.parametrize(
+    ("stacked", "ends"),
+    [
+        (lnp.sin, [("carry0", True), ("next", False)]),  # what is carried is written aside: another kernel reads it
+        (lnp.max, [("next", True)]),
+    ],
+)
+def test_the_counter_of_turns_moves_beside_the_copies_of_what_is_carried(
+    stacked: Callable[..., Any], ends: list[tuple[str, bool]]
+) -> None:
+    def rows(x: Any, given: Any) -> Any:
+        return lx.scan(lambda c, y: (c * lnp.max(c) + y, stacked(c)), x, given)
+
+    arguments = f32(8), f32(5, 8)
+    program = schedule(prepare(remove_stop_gradient(lx.trace(rows)(*arguments))))
+    (loop,) = (command for command in program.steps if isinstance(command, Repeat))
+    found = [(step.name.rpartition(".")[2], step.barrier) for step in steps_of(loop.commands)]
+    assert found[-len(ends) :] == ends
