@@ -24,6 +24,7 @@ from lavax.lax.operands import (
     of_one_dtype,
     of_one_shape,
 )
+from lavax.numpy._core.application import apply
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.scipy import special
@@ -121,11 +122,7 @@ def _quotient(x: Value, y: Value) -> Any:
     """Integers are divided towards zero, as in C."""
     if x.type.dtype.is_inexact or y.type.dtype.is_inexact:
         return lnp.divide(x, y)
-    divisor = lnp.where(y == 0, lnp.ones_like(y), y)
-    floor = lnp.floor_divide(x, divisor)
-    is_below = (floor * divisor != x) & ((x < 0) != (divisor < 0))
-    found = lnp.where(is_below, floor + 1, floor)
-    return lnp.where(y == 0, lnp.bitwise_invert(lnp.zeros_like(found)), found)  # all bits, as XLA has it
+    return apply("divide", x, y)  # by zero: all bits, as XLA has it
 
 
 def _of_width(x: Value, kind: str) -> Any:

@@ -199,6 +199,7 @@ AUTOMATIC: list[tuple[Any, Callable[..., Any], tuple[Any, ...], str | None]] = [
     (ck.float_checks, lambda x: 1 / x, (0.0,), "division by zero"),
     (ck.nan_checks, lambda x: 1 / x, (0.0,), None),
     (ck.div_checks, lambda x: 7 // x, (0,), "division by zero"),
+    (ck.div_checks, lambda x: lax.div(np.int32(7), x), (0,), "division by zero"),
     (ck.index_checks, lambda i: lnp.arange(3.0)[i], (5,), OUTSIDE.format("(3,)", 5, 0, 3)),
     (ck.index_checks, lambda i: lnp.arange(3.0)[i], (-3,), None),
     (ck.index_checks, lambda i: lnp.ones((3, 7))[i, i], (4,), OUTSIDE.format("(3, 7)", 4, 0, 3)),
