@@ -40,6 +40,7 @@ from lavax.backends.vulkan.emit.table_names import (
     names_of_constants,
     rest_before,
     rest_of,
+    table_of,
 )
 from lavax.backends.vulkan.glsl.descriptor_arrays import arrays_by_descriptor
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -284,7 +285,7 @@ class Dispatches:
         launches, sizes = [part.launch for part in found], [len(part.slots) for part in found]
         whole = self._as_one("division", launches, sizes, lambda: by_division(found))
         if whole is None:
-            dispatch = self._in_table(step, found, step.name)
+            dispatch = self._in_table(step, found, table_of(step.name))
         else:
             slots = tuple(slot for part in found for slot in part.slots)
             shader = self._suited(whole.shader)
@@ -317,8 +318,8 @@ class Dispatches:
         if together:
             of_parts = [[place.slot for place in places] for _, places in together]
             launch = emit_merged([kernel for kernel, _ in together], of_parts, self.profile)
-            (self.constants[step.name],) = launch.constants
-            own, barrier = (self.slots[step.name],), step.barrier and not apart
+            (self.constants[table_of(step.name)],) = launch.constants
+            own, barrier = (self.slots[table_of(step.name)],), step.barrier and not apart
             dispatch = Dispatch(self._suited(launch.shader), own, launch.words, launch.groups, barrier, step.name)
             yield replace(dispatch, work=self._work(step, *others))
 

@@ -1,4 +1,8 @@
-"""The names of what a program's table holds besides its arrays: constants of the emitter's own, and flags."""
+"""The names of what a program's table holds besides its arrays: constants of the emitter's own, and flags.
+
+They begin with a percent sign, as those of results and temporaries do: arguments have the names of a user's parameters,
+and k1 is what many call a random key.
+"""
 
 from __future__ import annotations
 
@@ -25,31 +29,37 @@ def moves(step: KernelStep, views: Mapping[str, kernel_commands.View]) -> bool:
     return bool(views) and any(name in views for part in (*step.reads, *step.writes) for name in part)
 
 
+def table_of(step: str) -> str:
+    """The table of a step of several kernels."""
+    return step if step.startswith("%") else f"%{step}"
+
+
 def counts_of(guard: str) -> str:
-    return f"{guard}.counts"
+    return f"{table_of(guard)}.counts"
 
 
 def groups_of(guard: str) -> str:
-    return f"{guard}.groups"
+    return f"{table_of(guard)}.groups"
 
 
 def rest_of(step: str, number: int) -> str:
-    return f"{step}.{number}.rest"
+    return f"{table_of(step)}.{number}.rest"
 
 
 def rest_before(step: str, number: int) -> str:
     """The same for the launch that must run before a kernel's own."""
-    return f"{step}.{number}.before.rest"
+    return f"{table_of(step)}.{number}.before.rest"
 
 
 def memory_of(step: str, number: int) -> str:
     """The memory of its own that a kernel's launch has."""
-    return f"{step}.{number}.memory"
+    return f"{table_of(step)}.{number}.memory"
 
 
 def rest_of_loop(command: kernel_commands.Repeat | kernel_commands.Until, is_last: bool) -> str:
     """The same for a loop that one workgroup runs; the last dispatch may have fewer turns."""
-    return f"{next(kernel_commands.steps_of(command.commands)).name}.turns.{'last' if is_last else 'rest'}"
+    step = next(kernel_commands.steps_of(command.commands))
+    return f"{table_of(step.name)}.turns.{'last' if is_last else 'rest'}"
 
 
 def slot_count(names: Iterable[str], views: Mapping[str, kernel_commands.View]) -> int:
@@ -73,7 +83,7 @@ def names_of_constants(
     for command in commands:
         if isinstance(command, KernelStep):
             if len(command.kernels) > 1 and not moves(command, views):
-                yield command.name
+                yield table_of(command.name)
             if is_merged(command) and not moves(command, views):
                 continue
             for number, arrays in enumerate(zip(command.reads, command.writes, strict=True)):
