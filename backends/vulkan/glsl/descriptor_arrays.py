@@ -15,8 +15,10 @@ from lavax.passes.kernels.kernel import Kernel
 # maps, sums and products took about the same time either way. Chosen by `python -m benchmarks comparison --only
 # elementwise --only sum-rows --only matmul-256`.
 _LEAST_ELEMENTS = 1 << 12
-# The same for loops in registers: drivers take 4 ms to compile the loads of 64 elements by address, and 0.1 by texels.
+# The same for loops lane by lane and in registers: drivers take 4 ms to compile the loads of 64 elements by address,
+# and 0.1 by texels.
 _LEAST_IN_REGISTERS = 1 << 7
+_IN_REGISTERS = ("loop", "registers")
 # The same for steps of Fourier transforms, which share a dispatch if their arrays are seen so.
 _LEAST_TRANSFORMED = 1 << 9
 # The same for a kernel in a workgroup's loop, and the kinds of such kernels.
@@ -40,7 +42,7 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     to half a range's length lies within a range wherever it starts; an array that moves with a loop has no fixed start.
     """
     arrays = (*kernel.graph.inputs, *kernel.graph.outputs)
-    least = _LEAST_IN_REGISTERS if kernel.kind == "registers" else _LEAST_ELEMENTS
+    least = _LEAST_IN_REGISTERS if kernel.kind in _IN_REGISTERS else _LEAST_ELEMENTS
     if kernel.kind == "routine" and kernel.graph.outputs[0].op in _ONLY_WRITING:
         least = _LEAST_TRANSFORMED
     if max((node.type.size for node in arrays), default=0) < least:
@@ -64,7 +66,7 @@ def read_by_descriptor_in_loop(
 
 
 def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:
-    if kernel.kind == "registers" and node in kernel.graph.outputs:
+    if kernel.kind in _IN_REGISTERS and node in kernel.graph.outputs:
         return False  # single elements are stored by address
     copies = kernel.graph.outputs[0].op in _AFTER_COPIES
     if node is updated_in_place(kernel) and not copies:

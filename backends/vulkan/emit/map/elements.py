@@ -82,8 +82,13 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
         else:
             compute(body, kernel, linear([(element, VECTOR), (LANE, 1)]) if width == VECTOR else element, outputs)
     if rest:
-        with body.block(f"if ({WORKGROUP} == 0 && gl_LocalInvocationID.x < {rest})", frozenset(("last",))):
-            body.line("int last = int(gl_LocalInvocationID.x);")
+        first = "int last = int(gl_LocalInvocationID.x);"
+        is_one_each = rest < local
+        head = f"if ({WORKGROUP} == 0 && gl_LocalInvocationID.x < {rest})"
+        loop = f"for ({first} {WORKGROUP} == 0 && last < {rest}; last += {local})"
+        with body.block(head if is_one_each else loop, frozenset(("last",))):
+            if is_one_each:
+                body.line(first)
             compute(body, kernel, add(variable("last", rest), count - rest), outputs)
     text = ShaderText(body.uses, body.scopes[0].lines, (local, 1))
     groups = grid(-(-vectors // (local * iterations)))

@@ -4,18 +4,20 @@ What one of them reads as the row below is the next one's own. Vectors that begi
 of these, and of single elements at their ends.
 
 Where four does not divide the length of rows, it divides that of four rows: it is known how far behind a multiple of
-four each of them begins, and with it where its vectors are stored.
+four each of them begins, and with it where its vectors are stored. Of rows of few elements, such as points, an
+invocation has as many whole ones as fill vectors, and knows of each element in which place of its row it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import lcm
 
 from lavax.backends.vulkan.emit.map.wide_stores import is_in_order, store_together
 from lavax.backends.vulkan.glsl.accesses import WORD_BYTES
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
-from lavax.backends.vulkan.glsl.lanes import LANE, LANE_NAME, GlslValue
+from lavax.backends.vulkan.glsl.lanes import LANE, LANE_NAME, GlslValue, is_multiple, lane_step
 from lavax.backends.vulkan.glsl.launch import at_row, placed
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
@@ -32,6 +34,7 @@ class RowBlocks:
     rows: tuple[int, ...] = (4, 2)
     axis: int = 8  # all rows of an axis that has so many, as parts that are stacked are known then
     reads: float = 0.9  # the most positions that are read, over those of as many invocations of one row
+    whole: float = 0.5  # the most vectors read by whole rows of few elements, over the vectors put together of elements
     saved: int = 24  # elements that a block of rows that four does not divide need not read, at least
     statements: int = 384  # of the graph, times the rows
     invocations: int = 64  # that must be left
@@ -42,10 +45,14 @@ ROW_BLOCKS = RowBlocks()
 
 @dataclass(frozen=True)
 class Block:
-    """What an invocation computes at a time: in each of some neighbouring rows, as many vectors as one store writes."""
+    """What an invocation computes at a time: in each of some neighbouring rows, as many vectors as one store writes.
+
+    Whole rows of few elements count as one, of several stores.
+    """
 
     rows: int = 1
     vectors: int = 1
+    stores: int = 1
 
 
 def block_of(kernel: Kernel, of_store: int) -> Block:
@@ -53,12 +60,50 @@ def block_of(kernel: Kernel, of_store: int) -> Block:
     extents = [extent for extent in kernel.domain.outer if extent > 1]
     if len(extents) < 2 or any(_keeps_apart(node, of_store) for node in kernel.graph.nodes):
         return Block(1, of_store)
+    whole = _block_of_whole_rows(kernel, extents[-1], of_store)
+    if whole is not None:
+        return whole
     read = _read_often(kernel)
     all_rows = (extents[-2],) if extents[-2] <= ROW_BLOCKS.axis else ()
     choices = dict.fromkeys((*all_rows, *ROW_BLOCKS.rows))
     blocks = (Block(rows, vectors) for vectors in dict.fromkeys((of_store, 1)) for rows in choices)
     suiting = (block for block in blocks if read and _suits(kernel, extents, block))
     return next((block for block in suiting if _shares_reads(kernel, read, block)), Block(1, of_store))
+
+
+def _block_of_whole_rows(kernel: Kernel, width: int, of_store: int) -> Block | None:
+    """The block of as many whole rows of that width as fill some stores, if single elements that rows read are then
+    components of vectors; None otherwise."""
+    if width > ROW_BLOCKS.axis or width % VECTOR == 0:
+        return None
+    vectors = lcm(width, VECTOR * of_store) // VECTOR
+    is_short = vectors * len(kernel.graph.nodes) <= ROW_BLOCKS.statements
+    if not is_short or kernel.domain.rows < VECTOR * vectors * ROW_BLOCKS.invocations:
+        return None
+    if not all(is_in_order(kernel, output) for output in kernel.graph.outputs):
+        return None
+    block = Block(1, vectors, vectors // of_store)
+    number = variable("i", kernel.domain.rows // (VECTOR * vectors))
+    read = {node: list(found) for node, found in accesses(kernel, roots_of(kernel)).items()}
+    positions = _positions(kernel, read, elements_of_block(kernel, number, block))
+    singles = [(node, at) for node, at in positions if LANE_NAME in at.variables and lane_step(at) != 1]
+    aligned = _aligned_around(positions)
+    return block if singles and len(aligned) <= ROW_BLOCKS.whole * len(singles) else None
+
+
+def _aligned_around(positions: Sequence[tuple[Node, Index]]) -> dict[tuple[Node, str], Index]:
+    """The aligned vectors within arrays in which all elements of some vectors are; empty if there are others."""
+    found: dict[tuple[Node, str], Index] = {}
+    for node, at in positions:
+        if LANE_NAME not in at.variables:
+            continue
+        for lane in range(VECTOR):
+            place = substitute(at, {LANE_NAME: constant(lane)})
+            base = add(place, -(place.constant % VECTOR))
+            if is_multiple(base, VECTOR) and base.low >= 0 and base.high + VECTOR <= node.type.size:
+                vector = linear([(base, 1), (LANE, 1)])
+                found[node, vector.key] = vector
+    return found
 
 
 def ragged_block_of(kernel: Kernel) -> Block:
@@ -126,6 +171,10 @@ def compute_block(
     if block.rows > 1:
         read = _positions(kernel, _read_often(kernel), elements)
         body.aligned_reads = {(node, at.key): at for node, at in read if body.is_aligned(node, at)}
+    elif block.stores > 1:
+        of_all = {node: list(found) for node, found in accesses(kernel, roots_of(kernel)).items()}
+        around = _aligned_around(_positions(kernel, of_all, elements))
+        body.aligned_reads = {key: at for key, at in around.items() if key[0] not in body.unaligned}
     results: list[tuple[Node, Index, list[tuple[Coordinates, GlslValue]]]] = []
     for row in elements:
         found: dict[Node, list[tuple[Coordinates, GlslValue]]] = {output: [] for output in kernel.graph.outputs}
@@ -136,10 +185,13 @@ def compute_block(
                 of_row.append((at, body.value(output, at)))
         results += [(output, substitute(row[0], {"lane": ZERO}), of_row) for output, of_row in found.items()]
     for output, first, of_row in results:
-        if block.vectors > 1:
-            store_together(body, output, [value for _, value in of_row], first, outputs[output])
-        else:
-            body.store(output, *of_row[0], outputs[output])
+        of_store = block.vectors // block.stores
+        for begin in range(0, block.vectors, of_store):
+            if of_store > 1:
+                values = [value for _, value in of_row[begin : begin + of_store]]
+                store_together(body, output, values, add(first, VECTOR * begin), outputs[output])
+            else:
+                body.store(output, *of_row[begin], outputs[output])
 
 
 def _read_often(kernel: Kernel) -> dict[Node, list[Index]]:
