@@ -188,8 +188,8 @@ def compute_block(
         of_store = block.vectors // block.stores
         for begin in range(0, block.vectors, of_store):
             if of_store > 1:
-                values = [value for _, value in of_row[begin : begin + of_store]]
-                store_together(body, output, values, add(first, VECTOR * begin), outputs[output])
+                together = [value for _, value in of_row[begin : begin + of_store]]
+                store_together(body, output, together, add(first, VECTOR * begin), outputs[output])
             else:
                 body.store(output, *of_row[begin], outputs[output])
 
