@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lavax.ir.types import int32
 from lavax.linalg.complex_matrices import adjoint
 from lavax.linalg.decompositions import eigvalsh, svd, svdvals
 from lavax.linalg.matrices import epsilon, is_empty, matrices, square_matrices, unit_matrices
@@ -11,11 +12,12 @@ from lavax.linalg.solving import inv
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, as_value, own
+from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy.arrays.manipulation import expand_dims
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
-from lavax.numpy.elementwise.comparison import greater, where
+from lavax.numpy.elementwise.comparison import greater, not_equal, where
 from lavax.numpy.products.linear_algebra import matmul
+from lavax.numpy.reductions.reductions import any as any_of
 from lavax.numpy.reductions.reductions import count_nonzero, squared_length
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import sum as sum_over
@@ -85,10 +87,12 @@ def matrix_rank(
     """The number of singular values of matrices [..., m, n] above `rtol` times the largest, or above `tol`; int32.
 
     `rtol` is max(m, n) times the dtype's epsilon by default. With `hermitian` magnitudes of eigenvalues are counted.
-    Raises ShapeError for fewer than two axes, ValueError if both are given.
+    Of a vector or a number it is 1, or 0 if all are zero, as in NumPy. Raises ValueError if both are given.
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")
+    if as_value(M).ndim < 2:
+        return cast(any_of(not_equal(M, 0)), int32)
     value = matrices("matrix_rank", M)
     values = abs(eigvalsh(value)) if hermitian else svdvals(value)
     if is_empty(value):

@@ -168,6 +168,9 @@ def test_ranks_and_tolerances() -> None:
     np.testing.assert_allclose(exact(lnp.linalg.pinv(falling, rtol=1e-3)), np.diag([1, 100, 0]), rtol=1e-6)
     limits = np.array([1e-1, 1e-3], np.float32)
     assert np.asarray(lnp.linalg.matrix_rank(np.stack([falling] * 2), rtol=limits)).tolist() == [1, 2]
+    for few in (np.array([0, 2j], np.complex64), np.zeros(3, np.float32), np.float32(3), np.zeros(0, np.float32)):
+        rank = np.asarray(lnp.linalg.matrix_rank(few))
+        assert (rank.dtype, rank.shape, int(rank)) == (np.int32, (), int(np.linalg.matrix_rank(few)))
 
 
 @pytest.mark.parametrize(("shape", "columns"), [((7, 3), 2), ((7, 3), None), ((3, 5), 2), ((4, 4), 1)])
