@@ -255,7 +255,9 @@ def _from_cosines() -> Iterator[Case]:
 
 
 # Lines, points and columns of a step, and neighbours: both columns of a line, and one, two and four lines.
-_PAIRED = ((2, 3, 4, 1), (2, 6, 2, 1), (1, 5, 1, 1), (2, 5, 3, 3), (1, 4, 3, 2), (2, 6, 1, 4), (1, 20, 2, 8))
+_PAIRED = (
+    (2, 3, 4, 1), (2, 6, 2, 1), (1, 5, 1, 1), (2, 4, 3, 1), (2, 5, 3, 3), (1, 4, 3, 2), (2, 6, 1, 4), (1, 20, 2, 8),
+)  # fmt: skip
 
 
 def _trigonometric_4() -> Iterator[Case]:
@@ -277,9 +279,8 @@ def _paired(op: str) -> Iterator[Case]:
         }[op]
         values = sample(generator(f"paired{half}{behind}"), TensorType(operand, dtype))
         type = TensorType(result, dtype)
-        if op == "fourier_paired" or behind > 1 or columns % 2 == 0:
-            label = f"{dtype}-{points}-{columns}-{behind}-{sines}"
-            yield case_of(op, label, [values], {**attrs, "sines": sines}, type)
+        label = f"{dtype}-{points}-{columns}-{behind}-{sines}"
+        yield case_of(op, label, [values], {**attrs, "sines": sines}, type)
 
 
 # Lines, points of a real line, and the columns that are held of their frequencies.

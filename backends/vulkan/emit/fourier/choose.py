@@ -411,9 +411,8 @@ def _rest_across(points: int, widest: int) -> Sequence[int]:
 
 
 def paired_steps_of(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
-    """The points of each step of a cosine or sine transform of type 4, of so many pairs of real numbers, if
-    so many lines are neighbours in memory. None on a GPU, and of lines along memory whose columns at both ends are no
-    even number."""
+    """The points of each step of a cosine or sine transform of type 4, of so many pairs of real numbers in
+    each line, if so many lines are neighbours in memory. None on a GPU, and of lines along memory that have none."""
     limits = PAIRED_STEPS
     if profile.kind != "cpu":
         return ()
@@ -427,14 +426,13 @@ def paired_steps_of(points: int, behind: int, profile: DeviceProfile) -> Sequenc
             found.insert(0, narrow)
         return found
     widths = range(2, limits.widest_of_two + 1)
-    ends = ((first, last) for first, last in product(widths, widths) if points % (first * last) == 0)
-    even = [way for way in ends if all(points // end % 2 == 0 for end in way)]
-    two = [way for way in even if prod(way) == points and way[1] <= limits.narrow]
+    ends = [way for way in product(widths, widths) if points % prod(way) == 0]
+    two = [way for way in ends if prod(way) == points and way[1] <= limits.narrow]
     if two:
         return min(two, key=lambda way: abs(log2(way[1] / limits.last_of_two)))
     ways = [
         (first, *middle, last)
-        for first, last in even
+        for first, last in ends
         if max(first, last) <= limits.widest and (middle := _middle(points // (first * last), last, first, profile))
     ]
     best = limits.ends

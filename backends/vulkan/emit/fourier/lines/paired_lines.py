@@ -39,7 +39,7 @@ def emit_from_paired(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> La
     routine = open_routine(kernel, profile, lifted)
     (lines, length, behind), points = routine.operands[0].shape, routine.node.attrs["points"]
     rest = length // 2 // points
-    count = lines * rest * behind // pairs_together(points, behind)
+    count = lines * _invocations(points, rest, behind)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         step = (_Along if behind == 1 else _Across)(routine, points, rest, behind, number)
         step.write_columns(step.twiddled(transformed(step.registers, step.points_with_roots(step.read()))))
@@ -50,16 +50,22 @@ def emit_to_paired(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Laun
     """The shader of a last step."""
     routine = open_routine(kernel, profile, lifted)
     lines, points, columns, behind, _ = routine.operands[0].shape
-    count = lines * columns * behind // pairs_together(points, behind)
+    count = lines * _invocations(points, columns, behind)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         step = (_Along if behind == 1 else _Across)(routine, points, columns, behind, number)
         step.write(step.with_roots(transformed(step.registers, step.read_columns())))
     return routine.close(count)
 
 
+def _invocations(points: int, width: int, behind: int) -> int:
+    """How many invocations have the columns of a line, or of so many neighbouring ones. A middle column of a line along
+    memory is its own mirror image."""
+    return -(-width // 2) if behind == 1 else width * behind // pairs_together(points, behind)
+
+
 class _Step:
-    """The state of writing a step on `points` numbers of each of so many columns of a line: an invocation's `columns`,
-    one for each of its registers."""
+    """The state of writing a step on `points` numbers of each of `width` columns of a line: its `columns` are
+    one of them, or two that are mirrored."""
 
     columns: list[Index]
 
@@ -107,7 +113,8 @@ class _Along(_Step):
 
     def __init__(self, routine: RoutineShader, points: int, width: int, behind: int, number: Index) -> None:
         super().__init__(routine, points, width, 2)
-        self.line, column = quotient(number, width // 2), remainder(number, width // 2)
+        each = -(-width // 2)
+        self.line, column = quotient(number, each), remainder(number, each)
         self.columns = [column, linear([(column, -1)], width - 1)]
 
     def _at(self, side: int, point: int) -> Index:

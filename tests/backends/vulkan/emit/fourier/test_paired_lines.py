@@ -34,6 +34,7 @@ def test_steps() -> None:
     for shape, axis, steps in (
         ((8, 24), 1, ["paired"]),
         ((8, 50), 1, ["paired"]),  # 25 pairs
+        ((8, 150), 1, both),  # an odd number of columns
         ((8, 1024), 1, both),
         ((8, 4096), 1, ["from_paired", "step", "to_paired"]),
         ((64, 8), 0, ["paired"]),
@@ -46,7 +47,7 @@ def test_steps() -> None:
     others = (
         _operations((8, 1024), 1, GENERIC_GPU),
         _operations((8, 2 * 131), 1),  # a convolution
-        _operations((8, 150), 1),  # 75 pairs, whose columns are no even number
+        _operations((8000, 2 * 67), 1),  # a prime number of pairs that two columns are no step of
         _operations((8, 75), 1),
     )
     assert not any("paired" in step for steps in others for step in steps)
