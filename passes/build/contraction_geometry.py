@@ -207,7 +207,9 @@ def _positions(node: Node, at: Coordinates) -> set[Index]:
         if (read, there) in seen:
             continue
         seen.add((read, there))
-        if read.op in READS and len(seen) <= _SEARCH_DEPTH:
+        if read.op == "concatenate":  # where one begins changes nothing, and the ends of others would hide growth
+            stack.extend((operand, there) for operand in read.operands)
+        elif read.op in READS and len(seen) <= _SEARCH_DEPTH:
             stack.extend(READS[read.op](read, there))
         else:
             found.add(flatten(there, read.shape))

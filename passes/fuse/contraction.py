@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.ir.types import DTYPES
+from lavax.ir.types import DTYPES, DType
 from lavax.passes.build.contraction_geometry import is_strided, lies_scattered, pays_in_one_array
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.fusion import Fusion
@@ -12,6 +12,8 @@ from lavax.passes.fuse.gates import compute_as_gate
 from lavax.passes.fuse.kernel_draft import KernelDraft, flat_draft
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.fuse.strides import OperandUse, scattered_operands, use_in_epilogue
+from lavax.passes.kernels.index import flatten, grows_by_one, linear, variable
+from lavax.passes.kernels.reads import MOVES, READS
 from lavax.passes.numerics.narrow_movement import as_stored, is_widening
 from lavax.passes.numerics.padded_lines import padding_of
 from lavax.passes.numerics.rounding import rounding_of
@@ -47,7 +49,8 @@ def visit_contraction(fusion: Fusion, node: Node) -> None:
         elif fusion.target.products.stages_operands and operand.op != INPUT:
             joined = before_repetition(fusion, operand)
             in_vectors = joined.dtype.bits == 16 and joined.type.rank > 0 and joined.shape[-1] % _VECTOR == 0
-            if pays_in_one_array(node, side, in_vectors) and _is_looked_up(fusion, operand, in_vectors):
+            pays = pays_in_one_array(node, side, in_vectors) and not _is_chosen_from(fusion, node, joined)
+            if pays and _is_looked_up(fusion, operand, in_vectors):
                 fusion.store_within(joined, operand, Reason.JOINED)
     scattered = scattered_operands(node, fusion.cone, fusion.bases_of, fusion.target.products)
     if scattered is not None:
@@ -90,6 +93,30 @@ def _is_looked_up(fusion: Fusion, operand: Node, in_vectors: bool) -> bool:
     computed, arrays = fusion.cone([operand])
     ops = ("pad", "concatenate", "gather") if in_vectors else ("pad", "concatenate")
     return len(arrays) > 1 and any(node.op in ops for node in computed)
+
+
+def _is_chosen_from(fusion: Fusion, dot: Node, joined: Node) -> bool:
+    """Whether a product loads whole vectors, each from the one of several arrays end to end that has it: then it is as
+    fast as from one array."""
+    if joined.op != "concatenate" or joined.dtype.bits != 16 or fusion.target.products.line(dot) != _VECTOR:
+        return False
+    return all(_has_whole_vectors(fusion, part, joined.dtype) for part in joined.operands)
+
+
+def _has_whole_vectors(fusion: Fusion, part: Node, dtype: DType) -> bool:
+    """Whether memory has a part in whole vectors of neighbours along its last axis."""
+    if part.shape[-1] % _VECTOR:
+        return False
+    lane = variable("lane", _VECTOR)
+    within = linear([(variable("vector", part.shape[-1] // _VECTOR), _VECTOR), (lane, 1)])
+    at = (*(variable(f"axis {axis}", extent) for axis, extent in enumerate(part.shape[:-1])), within)
+    while part.op in MOVES and part not in fusion.draft_of:
+        ((part, at),) = READS[part.op](part, at)
+    is_stored = part.op == INPUT or part in fusion.draft_of
+    place = flatten(at, part.shape)
+    others = [factor for atom, factor in place.terms if lane.variables.isdisjoint(atom.variables)]
+    in_vectors = grows_by_one(place, "lane") and all(factor % _VECTOR == 0 for factor in (*others, place.constant))
+    return is_stored and part.dtype == dtype and in_vectors
 
 
 def _stored_rounding(fusion: Fusion, dot: Node, side: int) -> Node | None:

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from math import copysign
 
-from lavax.ir.graph import Node
-from lavax.passes.build.builder import add, concatenate, zeros
+from lavax.ir.graph import Node, with_operands
+from lavax.passes.build.builder import add, concatenate, is_zero, zeros
+from lavax.passes.kernels.reads import MOVES
 from lavax.passes.simplify.rewriting import RewriteRule
 
 _MOST_PIECES = 32  # as many as short concatenations have
+_NARROW_BITS = 16
 
 
 def _sum_of_pieces(node: Node) -> Node | None:
@@ -35,6 +37,25 @@ def _sum_of_pieces(node: Node) -> Node | None:
         return None
     joined = concatenate([piece.operands[0] for piece in ordered], axis)
     return add(joined, zeros(joined.type)) if node.dtype.is_inexact else joined
+
+
+def _without_sum_with_zeros(node: Node) -> Node | None:
+    """dot(x + 0, y) -> dot(x, y), in 16 bits: a product's sum begins with 0.0, which no zero of either sign changes.
+
+    So products may read pieces where they are, and nothing has to write them into one array.
+    """
+    operands = tuple(_without_zeros(operand) for operand in node.operands)
+    return None if operands == node.operands else with_operands(node, operands)
+
+
+def _without_zeros(operand: Node) -> Node:
+    if operand.dtype.bits != _NARROW_BITS or not operand.dtype.is_inexact:
+        return operand
+    if operand.op in MOVES:
+        moved = _without_zeros(operand.operands[0])
+        return operand if moved is operand.operands[0] else with_operands(operand, (moved,))
+    is_joined = operand.op == "add" and operand.operands[0].op == "concatenate" and is_zero(operand.operands[1])
+    return operand.operands[0] if is_joined else operand
 
 
 def _extent(piece: Node, axis: int) -> int:
@@ -62,4 +83,4 @@ def _is_piece(term: Node) -> bool:
     return min(*term.attrs["low"], *term.attrs["high"]) >= 0 and not any(term.attrs["interior"])
 
 
-RULES: dict[str, tuple[RewriteRule, ...]] = {"add": (_sum_of_pieces,)}
+RULES: dict[str, tuple[RewriteRule, ...]] = {"add": (_sum_of_pieces,), "dot": (_without_sum_with_zeros,)}

@@ -49,6 +49,7 @@ _OWN: dict[str, tuple[RewriteRule, ...]] = {
     **complex_numbers.RULES,
     **control_flow.RULES,
     "add": (*arithmetic.RULES["add"], *joined_pads.RULES["add"]),
+    "dot": (*contraction.RULES["dot"], *joined_pads.RULES["dot"]),
     "sum": (*reduction.RULES["sum"], *centred_sums.RULES["sum"]),
 }
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from lavax.backends.vulkan.glsl.body import Body
 
 
+_PAIR = 2 * VECTOR  # narrow elements that are one load
+
+
 @dataclass(frozen=True)
 class _Part:
     """An array that has the elements before `end` that the parts before it do not have: `offset` behind a position."""
@@ -65,6 +68,12 @@ class _Parts:
         return [part.offset + offset for part, offset in zip(self.parts, of_position, strict=True)]
 
     @property
+    def places(self) -> list[Index]:
+        """The whole position of each part's element."""
+        pairs = zip(self.numbers, self.offsets, strict=True)
+        return [index_of(self.positions[number].terms, offset) for number, offset in pairs]
+
+    @property
     def starts(self) -> list[int]:
         """The least that each part's element is behind the terms of its position that grow: where these are no less
         than 0, whatever the variables are."""
@@ -92,7 +101,7 @@ class _Parts:
 def element(body: Body, node: Node, at: Coordinates) -> GlslValue | None:
     """The element of a concatenation, or four, as one load; None if it is not to be read so."""
     memory = body.memory
-    if memory.paired or body.parameters.lifted or node.dtype.bits in memory.packed or not lies_end_to_end(node):
+    if not _may_choose(body, node):
         return None
     found = _parts_of(body, node, at)
     if found is None:
@@ -104,6 +113,46 @@ def element(body: Body, node: Node, at: Coordinates) -> GlslValue | None:
     if LANE_NAME in found.along.variables and not _is_whole(found):
         return None
     return _four(body, node, found)
+
+
+def eight(body: Body, node: Node, first: Coordinates, second: Coordinates) -> tuple[str, str] | None:
+    """The address and the position, in vectors of eight, of eight neighbours of 16 bits, given as two halves by lane;
+    None if they are not next to each other in one of the arrays, which begins and ends with whole vectors."""
+    if not _may_choose(body, node):
+        return None
+    halves = [_parts_of(body, node, at) for at in (first, second)]
+    found, other = halves
+    if found is None or other is None or not all(map(_continues, found.places, other.places)):
+        return None
+    lanes = found.at_lane(0)
+    is_aligned = lanes.are_multiples(_PAIR) and not any(offset % _PAIR for offset in lanes.offsets)
+    if not is_aligned or any(part.array in body.unaligned for part in found.parts):
+        return None
+    if LANE_NAME not in found.along.variables:
+        is_whole = found.along == other.along
+    else:
+        ends = all(part.end % _PAIR == 0 for part in found.parts)
+        is_whole = ends and is_multiple(lanes.along, _PAIR) and _continues(found.along, other.along)
+    if not is_whole:
+        return None
+    for _ in found.parts:
+        note("proved")
+    # What all parts have in common is left to the position, so that loads at several distances share their address.
+    common = max(lanes.starts[0], 0)
+    parts = tuple(replace(part, offset=part.offset - common) for part in lanes.parts)
+    address, position = _place(body, replace(lanes, parts=parts), _PAIR)
+    return address, f"{position} + {body.parameters.integer(common // _PAIR)}" if common else position
+
+
+def _continues(first: Index, second: Index) -> bool:
+    """Whether four lanes are neighbours, and four others follow them."""
+    return lane_step(first) == 1 and add(first, VECTOR) == second
+
+
+def _may_choose(body: Body, node: Node) -> bool:
+    """Whether an element of a concatenation may be one load of an address that is chosen."""
+    memory = body.memory
+    return not (memory.paired or body.parameters.lifted or node.dtype.bits in memory.packed) and lies_end_to_end(node)
 
 
 def _four(body: Body, node: Node, found: _Parts) -> GlslValue:
@@ -127,15 +176,15 @@ def _four(body: Body, node: Node, found: _Parts) -> GlslValue:
 
 def _half_of_pair(body: Body, node: Node, first: _Parts) -> str | None:
     """Four narrow elements as memory holds them, out of eight that are one load, as in neighbours.py."""
-    pair, narrow = 2 * VECTOR, NARROW_VECTORS.get(node.dtype.storage.itemsize)
-    halves = {offset % pair for offset in first.offsets}
-    if not body.loads_runs or narrow is None or len(halves) > 1 or not first.are_multiples(pair):
+    narrow = NARROW_VECTORS.get(node.dtype.storage.itemsize)
+    halves = {offset % _PAIR for offset in first.offsets}
+    if not body.loads_runs or narrow is None or len(halves) > 1 or not first.are_multiples(_PAIR):
         return None
-    if any(part.array.type.size % pair for part in first.parts):
+    if any(part.array.type.size % _PAIR for part in first.parts):
         return None
     (behind,) = halves
     parts = tuple(replace(part, offset=part.offset - behind) for part in first.parts)
-    address, position = _place(body, replace(first, parts=parts), pair)
+    address, position = _place(body, replace(first, parts=parts), _PAIR)
     words = f"{body.uses.reference('u32', narrow.pair[0])}({address}).data[{position}]"
     name = _named(body, first.variables, narrow.pair[1], words)
     elements = body.uses.access(narrow.signed if node.dtype.kind == "int" else narrow.elements)
@@ -182,16 +231,15 @@ def _along(depth: int) -> str:
 
 
 def _leaves(node: Node, at: Coordinates, end: int, depth: int) -> list[_Part] | None:
-    """The parts of a value by the variable "along" of that depth, which is less than `end`; None if it is not one of
-    the terms of their positions, or further parts are along another axis."""
+    """The parts of a value by the variable "along" of that depth, which is less than `end`; None if their positions do
+    not move on by the same number wherever they begin, or further parts are along another axis."""
     name = _along(depth)
     while node.op in MOVES:
         ((node, at),) = READS[node.op](node, at)
     if node.op == INPUT:
         whole = flatten(at, node.shape)
-        is_term = all(isinstance(atom, Variable) for atom, _ in whole.terms if name in atom.variables)
         part = _Part(end, node, index_of(whole.terms, 0), whole.constant)
-        return [part] if is_term and is_inside(whole, node.type.size) else None
+        return [part] if is_inside(whole, node.type.size) else None
     axis, found = node.attrs["axis"], []
     if at[axis].names != (name,):
         return None
@@ -207,12 +255,22 @@ def _leaves(node: Node, at: Coordinates, end: int, depth: int) -> list[_Part] | 
         parts = _leaves(operand, (*at[:axis], inner, *at[axis + 1 :]), high + 1, depth + 1)
         if parts is None:
             return None
-        values = {_along(depth + 1): add(of_atom(through), -behind)}
         for part in parts:
-            position = substitute(part.position, values)
-            offset = part.offset + position.constant
+            moved = _moved_on(part.position, inner, behind)
+            if moved is None:
+                return None
+            position = substitute(part.position, {_along(depth + 1): of_atom(through)})
+            offset = part.offset + position.constant - moved
             found.append(_Part(part.end + behind, part.array, index_of(position.terms, 0), offset))
     return found
+
+
+def _moved_on(position: Index, along: Index, behind: int) -> int | None:
+    """How much further a position is where its variable is greater by a number, if that is so everywhere: heads of 64
+    elements that lie apart are as far from those of the 16 heads before."""
+    further = substitute(position, {name: add(along, behind) for name in along.names})
+    more = further.constant - position.constant
+    return more if further == add(position, more) else None
 
 
 # -- texts ----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lavax.backends.vulkan.glsl import end_to_end
 from lavax.backends.vulkan.glsl.body import Body
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.lanes import is_multiple, lane_step, quotient_exact
@@ -48,13 +49,22 @@ class HeldVector:
 def eight_in_memory(body: Body, halves: Sequence[Element], dtype: DType) -> HeldVector | None:
     """Eight elements, given as two halves, if memory holds them next to each other in the dtype."""
     held = [_held(half, dtype) for half in halves]
-    position = _position(body, [source for source, _ in held], dtype)
+    place = _place(body, [source for source, _ in held], dtype)
     conditions = [[body.within(condition) for condition in outside] for _, outside in held]
-    if position is None or conditions[0] != conditions[1] or any(value.width > 1 for value in conditions[0]):
+    if place is None or conditions[0] != conditions[1] or any(value.width > 1 for value in conditions[0]):
         return None
-    node, base = position
-    load = f"{body.uses.reference('u32', 'x4')}({body.addresses[node]}).data[{body.index(base)}]"
+    address, position = place
+    load = f"{body.uses.reference('u32', 'x4')}({address}).data[{position}]"
     return HeldVector(load, tuple(value.text for value in conditions[0]))
+
+
+def _place(body: Body, sources: Sequence[Element], dtype: DType) -> tuple[str, str] | None:
+    """The address of the array that has the eight elements next to each other, and their position from there."""
+    (node, first), (other, second) = sources
+    if node is other and node.op == "concatenate" and node.dtype == dtype:
+        return end_to_end.eight(body, node, first, second)
+    found = _position(body, sources, dtype)
+    return None if found is None else (body.addresses[found[0]], body.index(found[1]))
 
 
 def _held(element: Element, dtype: DType) -> tuple[Element, list[Within]]:

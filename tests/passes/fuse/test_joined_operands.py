@@ -1,6 +1,7 @@
 """Arrays end to end are joined in memory before a product that reads them over and over, where tiles are staged."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from unittest.mock import patch
 
 import numpy as np
@@ -73,6 +74,40 @@ def test_of_16_bits_they_are_stored_sooner_in_lines_of_whole_vectors(dtype: str,
     graph = simplify(lx.trace(side_by_side)(*kinds_of))
     with patch.object(contraction_geometry, "REORDERED_NARROW", Copies(16, 1)):
         program = kernels_of(graph, STAGING, reads=1 << 9)
+    assert kinds(program) == (["map", "contract"] if is_one else ["contract"])
+    generator = np.random.default_rng(1)
+    arrays = [generator.integers(-8, 9, node.shape).astype(np.float32) for node in graph.inputs]
+    np.testing.assert_array_equal(interpret_kernels(program, *arrays)[0], interpret(graph, *arrays)[0])
+
+
+def of_heads(x: lx.Array, y: lx.Array, w: lx.Array) -> lx.Array:
+    """Two arrays [h,t,d] whose heads stand side by side before they are joined."""
+    joined = lnp.concatenate([lnp.transpose(each, (1, 0, 2)).reshape(64, -1) for each in (x, y)], 1)
+    return joined @ w
+
+
+def of_turned(x: lx.Array, y: lx.Array, w: lx.Array) -> lx.Array:
+    """Two arrays whose columns are rows before they are joined."""
+    return lnp.concatenate([x.T, y.T], 1) @ w
+
+
+@pytest.mark.parametrize(
+    "function, shapes, is_one",
+    [
+        (side_by_side, ((64, 8), (64, 16), (24, 16)), False),
+        (of_heads, ((2, 64, 8), (3, 64, 8), (40, 16)), False),
+        (of_heads, ((2, 64, 4), (2, 64, 4), (16, 16)), True),  # half of a vector is of another head
+        (side_by_side, ((64, 12), (64, 12), (24, 16)), True),  # a vector is of both
+        (of_turned, ((8, 64), (8, 64), (16, 16)), True),  # no vectors in memory
+    ],
+)
+def test_products_that_load_vectors_choose_among_arrays_that_have_whole_ones(
+    function: Callable[..., lx.Array], shapes: tuple[tuple[int, ...], ...], is_one: bool
+) -> None:
+    graph = simplify(lx.trace(function)(*(lx.ShapeDtype(shape, "bfloat16") for shape in shapes)))
+    target = Target(Products(stages_operands=True, line=lambda dot: 8))
+    with patch.object(contraction_geometry, "REORDERED_NARROW", Copies(16, 1)):
+        program = kernels_of(graph, target, reads=1 << 9)
     assert kinds(program) == (["map", "contract"] if is_one else ["contract"])
     generator = np.random.default_rng(1)
     arrays = [generator.integers(-8, 9, node.shape).astype(np.float32) for node in graph.inputs]

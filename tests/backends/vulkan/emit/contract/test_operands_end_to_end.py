@@ -1,0 +1,83 @@
+"""Operands of products by matrices that are several arrays end to end: whole vectors are copied from the one that has
+them, also where heads lie apart, and numbers are the interpreter's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+from lavax.backends.vulkan.compile import pipelines
+from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
+from lavax.backends.vulkan.emit.contract import kernel as contract
+from lavax.backends.vulkan.emit.contract.tiles import cooperative_tile, fits
+from lavax.backends.vulkan.plan.profile import MatrixShape
+from lavax.ir.types import DTYPES
+from lavax.passes.simplify import remove_stop_gradient
+from tests.backends.vulkan.emit.matrix_emulation import emulated
+from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with
+
+BATCH, HEADS, TOKENS, HEAD = 2, 2, 40, 16
+WIDTH = 3 * HEADS * HEAD
+
+
+def side_by_side(*heads: Any) -> Any:
+    """Three arrays [b,h,t,d] as [b·t,3·h·d], joined after heads of a token stand side by side."""
+    parts = [lnp.transpose(each, (0, 2, 1, 3)).reshape(BATCH, TOKENS, -1) for each in heads]
+    return lnp.concatenate(parts, -1).reshape(BATCH * TOKENS, -1)
+
+
+def in_turn(*heads: Any) -> Any:
+    """The same, joined along an axis of their own."""
+    return lnp.stack([lnp.transpose(each, (0, 2, 1, 3)) for each in heads], 2).reshape(BATCH * TOKENS, -1)
+
+
+def uneven(*heads: Any) -> Any:
+    """Without the first columns of the first: four are left of a vector."""
+    return side_by_side(*heads)[:, 12:]
+
+
+@pytest.mark.parametrize(
+    ("joined", "wanted", "copied"), [(side_by_side, WIDTH, True), (in_turn, WIDTH, True), (uneven, WIDTH - 12, False)]
+)
+@pytest.mark.parametrize("along_sum", [True, False])
+@pytest.mark.parametrize("reads_ahead", [True, False])
+def test_vectors_come_from_the_array_that_has_them(
+    joined: Callable[..., Any],
+    wanted: int,
+    copied: bool,
+    along_sum: bool,
+    reads_ahead: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matrices = (MatrixShape("bf16", 8, 8, 8),)
+    tile = cooperative_tile((32, 32, 32, 2, 2), "bf16", replace(backend().profile, matrices=matrices))
+    device, lanes = backend_with(kind="gpu", matrices=matrices), backend().profile.subgroup_size
+    if not fits(tile, device.profile):
+        pytest.skip("less shared memory than the tile takes")
+    sources = []
+
+    def compiled(source: str) -> bytes:
+        sources.append(source)
+        return compile_glsl(emulated(source, lanes))
+
+    monkeypatch.setattr(pipelines, "compile_glsl", compiled)
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: replace(tile, reads_ahead=reads_ahead))
+
+    def multiplied(*arrays: Any) -> Any:
+        *heads, other = arrays
+        return joined(*heads) @ other if along_sum else joined(*heads).T @ other
+
+    shapes = (*((BATCH, HEADS, TOKENS, HEAD),) * 3, (wanted if along_sum else BATCH * TOKENS, 48))
+    random, dtype = np.random.default_rng(0), DTYPES["bf16"]
+    arrays = tuple(dtype.rounded(random.standard_normal(shape, np.float32)) for shape in shapes)
+    graph = remove_stop_gradient(lx.trace(multiplied)(*(lx.ShapeDtype(shape, dtype.user) for shape in shapes)))
+    assert_agrees(graph, arrays, device=device, ulps=1)
+    (source,) = (source for source in sources if "coopMatMulAdd" in source)
+    main = source[source.index("void main()") :]
+    assert ("either(" in main and "lx_bf16_from_bits" not in main) == copied
