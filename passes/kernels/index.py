@@ -547,6 +547,14 @@ def grows_by_one(index: Index, name: str) -> bool:
 
 
 def grows_by_one_inside(index: Index, name: str) -> bool:
-    """The same where indices are held near the ends of arrays, as those of arrays that lie end to end."""
-    held = (atom.index for atom, coefficient in index.terms if coefficient == 1 and isinstance(atom, Near))
-    return grows_by_one(index, name) or any(grows_by_one_inside(inner, name) for inner in held)
+    """The same where indices are held near the ends of arrays, as those of arrays that lie end to end, or of heads in
+    such arrays."""
+    nears = (_near_of(atom) for atom, coefficient in index.terms if coefficient == 1)
+    return grows_by_one(index, name) or any(grows_by_one_inside(near.index, name) for near in nears if near is not None)
+
+
+def _near_of(atom: Atom) -> Near | None:
+    """What an atom is, or is the remainder of, that is held near the ends of an array."""
+    if isinstance(atom, Remainder) and len(atom.dividend.terms) == 1 and atom.dividend.terms[0][1] == 1:
+        atom = atom.dividend.terms[0][0]
+    return atom if isinstance(atom, Near) else None
