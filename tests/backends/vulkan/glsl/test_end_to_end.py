@@ -83,12 +83,20 @@ def _repeated(first: object, second: object, third: object) -> object:
     return lnp.tanh(_wide(lnp.concatenate([first, second, third], -1)))
 
 
+def _of_heads(*heads: object) -> object:
+    """Sums over tokens of arrays [h,t,d] whose heads stand side by side, joined."""
+    joined = [lnp.transpose(each, (1, 0, 2)).reshape(each.shape[1], -1) for each in heads]
+    return lnp.sum(_wide(lnp.concatenate(joined, -1)), 0)
+
+
 FUNCTIONS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "channels": (_standardized, ((9, 16, 8), (9, 16, 4), (9, 16, 20))),
     "uneven channels": (_standardized, ((9, 16, 7), (9, 16, 4), (9, 16, 21))),
     "many channels": (_standardized, ((4, 8, 64), *((4, 8, 32),) * 13)),
     "sums": (_sums, ((9, 16, 8), (9, 16, 24))),
     "another order": (_of_other_order, ((32, 9, 16), (9, 16, 8), (9, 16, 8))),
+    "heads": (_of_heads, ((2, 40, 16), (3, 40, 16), (1, 40, 16))),
+    "heads of other lengths": (_of_heads, ((2, 40, 16), (3, 40, 8), (1, 40, 4))),
     "slices": (_sliced, ((5, 6, 8), (5, 6, 12), (5, 6, 4), (5, 6, 8))),
     "nested": (_nested, ((5, 6, 8), (5, 6, 12), (5, 6, 4))),
     "across": (_across, ((6, 8, 12), (6, 8, 4))),
@@ -133,6 +141,12 @@ def test_channels_are_read_once_into_registers_whatever_the_number_of_parts(part
     loads = re.findall(r"F32x4\(\w+\)\.data\[.*?\]\)?;", source)
     assert "for (" not in source
     assert len(loads) == len(re.findall(r"int k\d* = ", source))
+
+
+def test_sums_over_tokens_read_neighbours_of_heads() -> None:
+    source = _source(_graph(_of_heads, ((16, 256, 64),) * 3, "float32"))
+    assert re.findall(r"F32x4\(\w+\)\.data", source) and not re.findall(r"F32\(\w+\)\.data\[[^]]*\]\)", source)
+    assert "either(" in source
 
 
 def test_positions_of_turned_parts_are_never_negative() -> None:
