@@ -134,6 +134,15 @@ def _solve(op: str, source: Source) -> Node:
     return build(op, matrix, right, lower=source.chance(0.5), transposed=transposed, unit_diagonal=unit)
 
 
+def _trigonometric_4(source: Source) -> Node:
+    """Of lines cut to an even number of elements."""
+    x = source.pick(("float",), 1, lambda node: node.dtype.name in ("f32", "f64") and max(node.shape) > 1)
+    axis = source.one_of([axis for axis, extent in enumerate(x.shape) if extent > 1])
+    limits = [extent - extent % 2 if at == axis else extent for at, extent in enumerate(x.shape)]
+    cut = builder.slice_(x, [0] * x.type.rank, limits, [1] * x.type.rank)
+    return build("trigonometric_4", cut, axis=axis, sines=source.chance(0.5))
+
+
 def _attempt(make: Generator, source: Source) -> Node:
     """Matrices are small beside what is drawn; what fails in NumPy is not a program."""
     try:
@@ -148,6 +157,7 @@ GENERATORS: dict[str, Generator] = {
     "top_order": _top_order,
     "unsort": _unsort,
     "search_sorted": _search_sorted,
+    "trigonometric_4": _trigonometric_4,
     **{op: partial(_attention, op) for op in ATTENTION if OPERATIONS[op].family != "lowered"},
     **{op: partial(_attempt, partial(_factored, op)) for op in ("cholesky", "lu", "qr", "eigh", "svd")},
     **{op: partial(_attempt, partial(_solve, op)) for op in ("triangular_solve", "linear_solve")},
