@@ -4,10 +4,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import lavax.numpy as lnp
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import axis_error, dtype_error
 from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.arrays.scalar_types import ScalarType
 from lavax.numpy.elementwise.bit_patterns import reinterpreted
 from lavax.tracer.values.value import Value
 
@@ -63,5 +66,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Value:
 
 
 def dtype(x: ArrayLike) -> Any:
-    """The dtype of x."""
+    """The dtype of x: of an array or a number; of a dtype, or a class of numbers, the dtype that it means."""
+    if isinstance(x, (type, np.dtype, ScalarType)):
+        return canonical_dtype(x).user
     return as_value(x).dtype

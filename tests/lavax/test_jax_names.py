@@ -357,6 +357,21 @@ def test_jit_takes_the_device_that_everything_runs_on() -> None:
         lx.jit(lambda x: x, device="another")
     with pytest.raises(ValueError, match="backend='tpu'"):
         lx.jit(backend="tpu")(lambda x: x)
+    f = lx.jit(lambda x, y: (x + y, y), in_shardings=(None, {"a": None}), out_shardings=None)
+    assert float(f(1.0, 2.0)[0]) == 3.0
+    for name in ("in_shardings", "out_shardings"):
+        with pytest.raises(ValueError, match=f"compile: {name} must be None"):
+            lx.jit(lambda x: x, **{name: (device,)})
+
+
+def test_the_dtype_of_a_dtype_is_itself() -> None:
+    x = lnp.ones(2, lnp.bfloat16)
+    for given in (x, x.dtype, lnp.bfloat16):
+        assert lx.lax.dtype(given) == x.dtype
+    assert lx.lax.dtype(np.int16) == lx.lax.dtype(np.dtype("int16")) == np.dtype("int16")
+    assert lx.lax.dtype(float) == lx.lax.dtype(1.0) == np.dtype("float32")
+    with pytest.raises(lx.DtypeError):
+        lx.lax.dtype(str)
 
 
 def test_device_put_hands_memory_on_or_copies_it() -> None:

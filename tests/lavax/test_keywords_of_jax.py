@@ -10,6 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax import lax
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -117,3 +118,29 @@ def test_hints() -> None:
     assert bool(lx.random.key(1, impl="threefry2x32") == lx.random.key(1))
     with pytest.raises(ValueError, match="impl must be"):
         lx.random.key(1, impl="rbg")
+
+
+def test_products_of_einsum_may_be_of_a_given_function() -> None:
+    """What flax's attention passes: `lax.dot_general`, or a function of the same arguments."""
+    called = []
+
+    def halved(lhs: Any, rhs: Any, numbers: Any, precision: Any, preferred_element_type: Any) -> Any:
+        called.append((numbers, precision, preferred_element_type))
+        return lax.dot_general(lhs, rhs, numbers) / 2
+
+    x = lnp.asarray(X)
+    for given in (None, lax.dot_general):
+        same = lnp.einsum("ij,kj->ik", x, x, _dot_general=given)
+        np.testing.assert_array_equal(same, lnp.einsum("ij,kj->ik", x, x))
+    product = lnp.einsum("bi,bj,kj->bki", x, x, x, _dot_general=halved, precision="highest", optimize=[(1, 2), (0, 1)])
+    np.testing.assert_allclose(product, np.einsum("bi,bj,kj->bki", X, X, X) / 4, rtol=1e-6)
+    assert called == [
+        ((((1,), (1,)), ((), ())), "highest", lnp.float32),
+        ((((), ()), ((0,), (0,))), "highest", lnp.float32),
+    ]
+    wide = lnp.einsum("ij,kj->ik", x.astype("float16"), x, _dot_general=halved, preferred_element_type="float16")
+    assert wide.dtype == np.float16
+    gradient = lx.grad(lambda x: lnp.sum(lnp.einsum("ij,kj->ik", x, x, _dot_general=halved)))(x)
+    np.testing.assert_allclose(gradient, np.broadcast_to(X.sum(0), (3, 4)), rtol=1e-6)
+    with pytest.raises(lx.ShapeError, match="_dot_general gave"):
+        lnp.einsum("ij,kj->ik", x, x, _dot_general=lambda *_, **__: x)

@@ -20,7 +20,7 @@ from lavax.tracer.compiled.shared_programs import programs_of
 from lavax.tracer.compiled.stages import StagedExecutable, executable
 from lavax.tracer.compiled.traced_function import TracedFunction
 from lavax.tracer.compiled.turns import Turns
-from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, unflatten
+from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, leaves, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
 from lavax.tracer.tracing.placement import default_backend, require_default
 from lavax.tracer.tracing.trace import active_trace
@@ -281,6 +281,8 @@ def compile(
     keep_unused: bool = False,
     device: Any = None,
     backend: str | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> CompiledFunction: ...
 @overload
 def compile(
@@ -294,6 +296,8 @@ def compile(
     keep_unused: bool = False,
     device: Any = None,
     backend: str | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
 def compile(
     fun: Callable[..., Any] | None = None,
@@ -307,6 +311,8 @@ def compile(
     keep_unused: bool = False,
     device: Any = None,
     backend: str | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Any:
     """Makes `fun` run as one program on the device. A decorator, with or without options, or a function.
 
@@ -321,9 +327,15 @@ def compile(
     everything.
     `inline` and `keep_unused` are taken as JAX takes them, and change nothing: functions within functions are always
     inlined, and unused arguments cost nothing. Everything runs on one device: `device` and `backend`, "cpu" or "gpu",
-    are taken if it is that one.
-    Raises ValueError for a number or name that no parameter has, and for another device.
+    are taken if it is that one; `in_shardings` and `out_shardings` are None, or trees of None.
+    Raises ValueError for a number or name that no parameter has, for another device, and for shardings.
     """
+    if leaves((in_shardings, out_shardings)):
+        given = "out_shardings" if leaves(out_shardings) else "in_shardings"
+        raise ValueError(
+            f"compile: {given} must be None, or a tree of None: everything runs on one device, and arrays are not "
+            f"divided among several; leave it out"
+        )
     if device is not None:
         require_default("compile", device)
     if backend is not None and backend != default_backend():

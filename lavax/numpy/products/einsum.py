@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any
+from typing import Any, TypeGuard
 
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.types import TensorType, bool_, int32
+from lavax.ir.types import DType, TensorType, bool_, int32
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped, transposed
-from lavax.numpy._core.operands import ArrayLike, cast
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.arrays.creation import iota
 from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.indexing.advanced_indexing import AxisPositions, gathered
@@ -20,6 +21,7 @@ from lavax.numpy.products.contraction_order import Extents, Label, Pair, after, 
 from lavax.numpy.products.element_types import in_element_type
 from lavax.numpy.products.linear_algebra import contracted
 from lavax.numpy.reductions.reductions import fold
+from lavax.tracer import dtype_of
 from lavax.tracer.values.value import Value
 
 __all__ = ["einsum", "einsum_path"]
@@ -28,6 +30,7 @@ _LETTERS = ascii_uppercase + ascii_lowercase  # the letters of numbers, in order
 # An ellipsis becomes numbers as labels, counted from the last axis; they differ from all letters.
 Labels = tuple[Label, ...]
 Optimize = bool | str | Sequence[Any]
+DotGeneral = Callable[..., Any]  # called as `lax.dot_general` is
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,17 @@ class _Term:
         return dict(zip(self.labels, self.value.shape, strict=True))
 
 
+# The product of two terms, with the labels that are wanted afterwards and those of the result.
+Product = Callable[[_Term, _Term, set[Label], Labels], _Term]
+
+
 def einsum(
     subscripts: Any,
     *operands: Any,
     optimize: Optimize = True,
     precision: str | None = None,
     preferred_element_type: Any = None,
+    _dot_general: DotGeneral | None = None,
 ) -> Value:
     """The sum of products that `subscripts` describes: `einsum("ij,jk->ik", x, y)` is the matrix product.
 
@@ -60,10 +68,16 @@ def einsum(
     list after each operand and one for the result, which may be omitted: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
     Several operands are combined two at a time, in the order of fewest multiplications (of eight and more, the pair
     first that adds the fewest elements); with `optimize` False from left to right, or by a path from `einsum_path`.
-    `precision` and `preferred_element_type` are as in `matmul`. Raises ShapeError if the labels do not fit the
-    operands, ValueError for a path that does not.
+    `precision` and `preferred_element_type` are as in `matmul`. `_dot_general` is called in the place of
+    `lax.dot_general` for every product of two operands, with its arguments. Raises ShapeError if the labels do not fit
+    the operands, ValueError for a path that does not.
     """
     text, values = _in_letters(subscripts, operands)
+    if values and _is_custom(_dot_general):
+        wanted = dtype_of(preferred_element_type or common_dtype(values)[0].dtype)
+        terms, output, _ = _terms(text, values)
+        product = _product_by(_dot_general, precision, wanted)
+        return cast(_contract_all(terms, output, _chosen_path(text, terms, output, optimize), product), wanted)
     if preferred_element_type is not None and values:
         held = common_dtype(values)
         as_given = _are_factors(*_terms(text, held)[:2])
@@ -74,7 +88,7 @@ def einsum(
         return in_element_type(product, held, preferred_element_type, precision)
     terms, output, of_truth = _terms(text, values)
     path = _chosen_path(text, terms, output, optimize)
-    result = _contract_all(terms, output, path, precision)
+    result = _contract_all(terms, output, path, partial(_combined, precision=precision))
     return as_truth(result) if of_truth else result
 
 
@@ -199,14 +213,14 @@ def _diagonal(term: _Term, label: Label) -> _Term:
     return _Term(found, (label, *(other for other in term.labels if other != label)))
 
 
-def _contract_all(terms: list[_Term], output: Labels, path: Sequence[Pair], precision: str | None) -> Value:
+def _contract_all(terms: list[_Term], output: Labels, path: Sequence[Pair], product: Product) -> Value:
     """Combines the terms two at a time until one is left, with the axes of the result."""
     for first, second in path:
         others = [term for place, term in enumerate(terms) if place not in (first, second)]
         wanted = set(output).union(*(term.labels for term in others))
         left = _summed(terms[first], wanted.union(terms[second].labels))
         right = _summed(terms[second], wanted.union(terms[first].labels))
-        terms = [*others, _combined(left, right, wanted, output, precision)]
+        terms = [*others, product(left, right, wanted, output)]
     last = _summed(terms[0], set(output))
     return transposed(last.value, [last.labels.index(label) for label in output])
 
@@ -256,6 +270,30 @@ def _combined(left: _Term, right: _Term, wanted: set[Label], output: Labels, pre
         left, right = right, left
     value = contracted(left.value, right.value, _axes(left, right, contract), _axes(left, right, batch), precision)
     return _Term(value, _result_labels(left, right, batch, contract))
+
+
+def _is_custom(dot_general: DotGeneral | None) -> TypeGuard[DotGeneral]:
+    from lavax.numpy.products.dot_general import dot_general as ordinary  # late: it is written by `einsum`
+
+    return dot_general is not None and dot_general is not ordinary
+
+
+def _product_by(dot_general: DotGeneral, precision: Any, wanted: DType) -> Product:
+    """`_combined` by a function that is called as `lax.dot_general` is, also where nothing is summed."""
+
+    def combined(left: _Term, right: _Term, wanted_labels: set[Label], output: Labels) -> _Term:
+        shared = [label for label in left.labels if label in right.labels]
+        contract = [label for label in shared if label not in wanted_labels]
+        batch = [label for label in shared if label in wanted_labels]
+        numbers = tuple(tuple(map(tuple, _axes(left, right, labels))) for labels in (contract, batch))
+        value = as_value(dot_general(left.value, right.value, numbers, precision, preferred_element_type=wanted))
+        labels = _result_labels(left, right, batch, contract)
+        extents = tuple((left if label in left.labels else right).extent(label) for label in labels)
+        if value.shape != extents:
+            raise shape_error(f"einsum: _dot_general gave {value.type} for a product of shape {list(extents)}")
+        return _Term(value, labels)
+
+    return combined
 
 
 def _order_in(output: Labels) -> Callable[[Label], int]:
