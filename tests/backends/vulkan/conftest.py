@@ -16,6 +16,13 @@ from lavax.base import config
 from tests.backends.vulkan.emit.strided.strided_products import cpu_device
 
 
+@pytest.fixture
+def on_a_cpu_driver() -> None:
+    """Skips the test on other devices, whose schedules are others."""
+    if get_device().profile.kind != "cpu":
+        pytest.skip("schedules of CPU drivers")
+
+
 @pytest.fixture(scope="session")
 def staged_device() -> Iterator[Device]:
     device = Device(choose_device(config.device_selector()), local_only=True)

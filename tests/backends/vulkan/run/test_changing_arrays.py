@@ -16,7 +16,6 @@ from lavax.backends.vulkan.emit.loop.turns import FirstRow, HandedOn, Member, Pl
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from tests.backends.vulkan.run import test_workgroup_loops
-from tests.backends.vulkan.run.execution import backend
 from tests.backends.vulkan.run.loop_agreement import agree
 
 pytestmark = pytest.mark.usefixtures("no_register_loops")
@@ -116,12 +115,6 @@ LOOPS = {
     "integers": whole,
 }
 SIZES = [(32, 16), (19, 21), (17, 32), (33, 18)]
-
-
-@pytest.fixture
-def on_a_cpu_driver() -> None:
-    if backend().profile.kind != "cpu":
-        pytest.skip("loops run as one workgroup on CPU drivers only")
 
 
 def _loop_of(function: Callable[..., Any], *arguments: Any) -> str:

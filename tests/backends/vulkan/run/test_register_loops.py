@@ -11,19 +11,14 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.loop.registers import choose, held, kernel
-from tests.backends.vulkan.run.execution import backend
 from tests.backends.vulkan.run.loop_agreement import agree
+
+pytestmark = pytest.mark.usefixtures("on_a_cpu_driver")  # loops run in registers there alone
 
 random = np.random.default_rng(5)
 X, LONG = random.normal(size=6).astype("f"), random.normal(size=21).astype("f")
 TABLE = random.normal(size=(5, 9)).astype("f")
 A, B = random.normal(size=(3, 8, 4)).astype("f"), random.normal(size=(3, 4, 5)).astype("f")
-
-
-@pytest.fixture(autouse=True)
-def _on_a_cpu_driver() -> None:
-    if backend().profile.kind != "cpu":
-        pytest.skip("loops run in registers on CPU drivers only")
 
 
 def turns(body: Callable[[Any, Any], Any], count: int = 5) -> Callable[..., Any]:

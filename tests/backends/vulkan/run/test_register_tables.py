@@ -12,18 +12,13 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.loop.registers import kernel
 from lavax.passes.fuse import register_tables
-from tests.backends.vulkan.run.execution import backend
 from tests.backends.vulkan.run.loop_agreement import agree
+
+pytestmark = pytest.mark.usefixtures("on_a_cpu_driver")  # loops run in registers there alone
 
 random = np.random.default_rng(8)
 LINE, GRID = random.normal(size=150).astype("f"), random.normal(size=(13, 11)).astype("f")
 NUMBERS = random.integers(0, 150, 40).astype("i")
-
-
-@pytest.fixture(autouse=True)
-def _on_a_cpu_driver() -> None:
-    if backend().profile.kind != "cpu":
-        pytest.skip("loops run in registers on CPU drivers only")
 
 
 def recurrence(x: Any) -> Any:

@@ -10,7 +10,6 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from tests.backends.vulkan.run.execution import backend
 from tests.backends.vulkan.run.loop_agreement import agree
 
 pytestmark = pytest.mark.usefixtures("no_register_loops")
@@ -117,12 +116,6 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "beside rows that move": (scanned, (_matrix(64, 64), _matrix(17, 64)), True),
     "nothing but what is written": (carried_matrix, SQUARES[68], False),
 }
-
-
-@pytest.fixture
-def on_a_cpu_driver() -> None:
-    if backend().profile.kind != "cpu":
-        pytest.skip("loops run as one workgroup on CPU drivers only")
 
 
 def _loop_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:

@@ -35,12 +35,6 @@ LARGE = np.random.default_rng(5).normal(size=(200, 200)).astype("f")
 BATCH = random.normal(size=(2, 3, 5)).astype("f")
 
 
-@pytest.fixture
-def on_a_cpu_driver() -> None:
-    if backend().profile.kind != "cpu":
-        pytest.skip("loops run as one workgroup on CPU drivers only")
-
-
 def rnn(h: Any, w: Any, rows: Any, reverse: bool = False) -> Any:
     return lx.scan(lambda h, x: (lnp.tanh(h @ w + x), h * 2), h, rows, reverse=reverse)
 

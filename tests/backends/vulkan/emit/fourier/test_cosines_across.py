@@ -19,6 +19,7 @@ from lavax.base.errors import ShapeError
 from lavax.ir.types import TensorType, float32
 from lavax.passes.build.builder import build
 from lavax.passes.prepare.pipeline import prepare
+from tests.backends.vulkan.run.execution import backend
 from tests.sweeps import all_pairs
 
 RANDOM = np.random.default_rng(14)
@@ -35,6 +36,7 @@ def _kernels(function: Function, *shape: int) -> str:
     return lx.compile(function).lower(lx.ShapeDtype(shape, "float32")).as_text("kernels")
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
 @pytest.mark.parametrize("name", ["dct", "dst"])
 def test_nothing_is_transposed(name: str) -> None:
     def along(x: Any, kind: int, axis: int) -> Any:
@@ -74,7 +76,8 @@ def test_orthogonal_transforms_have_no_kernels_beside(name: str, shape: tuple[in
     for axes in ((-1,), (-2, -1)):
         transform = lx.compile(lambda x, axes=axes: getattr(lsf, name)(x, axes=axes, norm="ortho"))
         text = transform.lower(x).as_text("kernels")
-        assert "pad" not in text and "kind=map" not in text, text
+        if backend().profile.kind == "cpu":
+            assert "pad" not in text and "kind=map" not in text, text
         expected = getattr(scipy.fft, name)(x.astype(np.float64), axes=axes, norm="ortho")
         np.testing.assert_allclose(np.asarray(transform(x)), expected, rtol=0, atol=3e-6 * np.abs(expected).max())
 
@@ -124,7 +127,8 @@ def test_values(length: int, behind: int, kind: int, name: str, wide: bool) -> N
     expected = getattr(scipy.fft, name)(x.astype(np.float64), kind, axis=1)
     with config.enable_x64(wide):
         transform = lx.compile(lambda x: getattr(lsf, name)(x, kind, axis=1))
-        assert "fourier_across" in transform.lower(x).as_text("kernels")
+        if backend().profile.kind == "cpu":
+            assert "fourier_across" in transform.lower(x).as_text("kernels")
         found = np.asarray(transform(x))
     limit = 2.0 ** (-53 if wide else -24) * max(np.log2(length), 2)
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)

@@ -53,6 +53,7 @@ def test_steps() -> None:
     assert not any("paired" in step for steps in others for step in steps)
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
 def test_nothing_is_moved_beside_the_steps() -> None:
     for shape, axis in (((40, 1024), 1), ((64, 5000), 1), ((512, 96), 0)):
         text = lx.compile(lambda x, axis=axis: lsf.dst(x, 4, axis=axis)).lower(lx.ShapeDtype(shape, "float32"))
