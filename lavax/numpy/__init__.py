@@ -87,12 +87,13 @@ from lavax.tracer.values.key_array import KeyArray as _KeyArray
 
 # The functions that take random keys: they move elements, and compute nothing with them.
 for _name in (
-    "append", "array", "array_split", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
-    "broadcast_to", "column_stack", "compress", "concatenate", "copy", "delete", "dsplit", "dstack", "empty_like",
-    "expand_dims", "extract", "flip", "fliplr", "flipud", "full", "full_like", "hsplit", "hstack", "insert",
-    "matrix_transpose", "moveaxis", "ones_like", "ravel", "repeat", "reshape", "resize", "roll", "rollaxis", "rot90",
-    "select", "split", "squeeze", "stack", "swapaxes", "take", "take_along_axis", "tile", "transpose", "unstack",
-    "vsplit", "vstack", "where", "zeros_like",
+    "append", "array", "array_split", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays",
+    "broadcast_to", "choose", "column_stack", "compress", "concatenate", "copy", "delete", "diag", "diagonal", "dsplit",
+    "dstack", "empty_like", "expand_dims", "extract", "fill_diagonal", "flip", "fliplr", "flipud", "full", "full_like",
+    "hsplit", "hstack", "insert", "matrix_transpose", "meshgrid", "moveaxis", "ones_like", "put_along_axis", "ravel",
+    "repeat", "reshape", "resize", "roll", "rollaxis", "rot90", "select", "split", "squeeze", "stack", "swapaxes",
+    "take", "take_along_axis", "tile", "transpose", "tril", "triu", "unstack", "vsplit", "vstack", "where",
+    "zeros_like",
 ):  # fmt: skip
     globals()[_name] = _moves_keys(globals()[_name])
 for _name in ("empty", "ones", "zeros"):

@@ -1,15 +1,19 @@
 """Random orders, and draws from given entries."""
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ParamSpec
 
 import numpy as np
 
 import lavax.numpy as lnp
+from lavax.ir.location import named
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axis
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_positions, as_value
 from lavax.numpy._core.promotion import floating
@@ -23,9 +27,40 @@ from lavax.random.keys import as_key, split
 from lavax.random.parameters import at_least_float32
 from lavax.tracer import bind
 from lavax.tracer.compiled.one_program import one_program
+from lavax.tracer.values.key_array import KeyArray
 from lavax.tracer.values.value import Value
 
+Given = ParamSpec("Given")
 
+
+def _orders_keys(name: str) -> Callable[[Callable[Given, Value]], Callable[Given, Value]]:
+    """A decorator: a function whose entries are the second argument, `name`, takes an array of random keys there, too.
+
+    The words of a key are a last axis, which moves with its entry. Raises DtypeError for lines of orders of their own.
+    """
+
+    def decorate(function: Callable[Given, Value]) -> Callable[Given, Value]:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*args: Given.args, **kwargs: Given.kwargs) -> Value:
+            entries = args[1] if len(args) > 1 else kwargs.get(name)
+            if not isinstance(entries, KeyArray):
+                return function(*args, **kwargs)
+            given = signature.bind(*args, **kwargs)
+            if given.arguments.get("independent"):
+                raise dtype_error(f"{function.__name__}: random keys are ordered together, not with independent=True")
+            axis = normal_axis(function.__name__, given.arguments.get("axis", 0), entries.words.type, entries.ndim)
+            given.arguments.update({name: entries.words, "axis": axis})
+            return KeyArray(function(*given.args, **given.kwargs))
+
+        named(call, function.__name__, function.__doc__ or "")
+        return call
+
+    return decorate
+
+
+@_orders_keys("x")
 @one_program("axis", "independent", either="x")
 def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Value:
     """`x` with its entries along `axis` in a random order; for an int, 0 to x - 1.
@@ -53,6 +88,7 @@ def _shuffled(key: ArrayLike, x: Value, axis: int) -> Value:
     return x
 
 
+@_orders_keys("a")
 @one_program("shape", "replace", "axis", either="a")
 def choice(
     key: ArrayLike,

@@ -18,8 +18,8 @@ from lavax.tracer.values.value import Value
 
 # Parameters whose elements are moved, besides those for which keys are given.
 _MOVED = frozenset(
-    ("arr", "cases", "choicelist", "default", "fill_value", "new", "on_false", "on_true", "update", "updates", "values")
-    + ("x", "y")
+    ("arr", "cases", "choicelist", "choices", "default", "fill_value", "new", "on_false", "on_true", "update")
+    + ("updates", "val", "values", "x", "y")
 )
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -11,6 +11,7 @@ from lavax.numpy.elementwise.comparison import equal, isfinite, isnan, less_equa
 from lavax.numpy.reductions.reductions import all as all_over
 from lavax.tracer import constant
 from lavax.tracer.compiled.one_program import one_program
+from lavax.tracer.values.key_array import KeyArray
 from lavax.tracer.values.value import Value
 
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
@@ -38,6 +39,8 @@ def allclose(
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Value:
     """Whether `a1` and `a2` have the same shape and elements, as a bool of rank 0."""
+    if isinstance(a1, KeyArray) and isinstance(a2, KeyArray):
+        a1, a2 = a1.words, a2.words
     first, second = as_value(a1), as_value(a2)
     if first.shape != second.shape:
         return constant(False, first.type.with_shape(()).with_dtype(bool_))

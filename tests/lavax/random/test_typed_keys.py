@@ -109,6 +109,21 @@ MOVES: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
     (lambda keys: lax.select(np.asarray(MASK), keys, keys[::-1]), lambda w: w[[0, 1, 2]]),
     (lambda keys: lax.rev(keys, (0,)), lambda w: w[::-1]),
     (lambda keys: lnp.zeros((2,), keys.dtype), lambda w: np.zeros((2, 2))),
+    (lambda keys: lnp.diag(keys[None]), lambda w: w[:1]),
+    (lambda keys: lnp.diagonal(keys[:, None]), lambda w: w[:1]),
+    (lambda keys: lnp.tril(lnp.stack([keys, keys])), lambda w: np.stack([w, w]) * np.tri(2, 3)[..., None]),
+    (lambda keys: lnp.triu(keys[None], 1), lambda w: w[None] * np.array([[[0], [1], [1]]])),
+    (lambda keys: lnp.meshgrid(keys, keys[:2])[1], lambda w: np.stack([w[[0, 0, 0]], w[[1, 1, 1]]])),
+    (lambda keys: lnp.block([[keys], [keys[::-1]]]), lambda w: np.stack([w, w[::-1]])),
+    (lambda keys: lnp.choose(np.array([2, 0]), keys), lambda w: w[[2, 0]]),
+    (lambda keys: lnp.fill_diagonal(keys[None], keys[2], inplace=False), lambda w: w[None, [2, 1, 2]]),
+    (lambda keys: lnp.put_along_axis(keys, np.array([1]), keys[2], 0, inplace=False), lambda w: w[[0, 2, 2]]),
+    (lambda keys: random.permutation(one(), keys), lambda w: w[np.asarray(random.permutation(one(), 3))]),
+    (
+        lambda keys: random.permutation(one(), keys[None], axis=-1),
+        lambda w: w[None, np.asarray(random.permutation(one(), 3))],
+    ),
+    (lambda keys: random.choice(one(), keys, (4,)), lambda w: w[np.asarray(random.choice(one(), 3, (4,)))]),
 ]
 
 
@@ -129,6 +144,8 @@ def test_a_key_that_is_not_there_is_refused() -> None:
 def test_keys_are_compared() -> None:
     assert (three() == three()[0]).tolist() == [True, False, False]
     assert (three() != three()[0]).tolist() == [False, True, True]
+    assert bool(lnp.array_equal(three(), three()))
+    assert not bool(lnp.array_equal(three(), three()[::-1])) and not bool(lnp.array_equal(three(), three()[0]))
     with pytest.raises(DtypeError, match="compared with keys alone"):
         _ = one() == 0
 
@@ -168,6 +185,9 @@ MIXED: list[Callable[[Any], Any]] = [
     lambda keys: keys.at[0].set(5),
     lambda keys: lax.select(np.asarray(MASK), keys, np.zeros(3, np.uint32)),
     lambda keys: lax.dynamic_update_slice(keys, np.zeros(1, np.uint32), (0,)),
+    lambda keys: lnp.meshgrid(keys, np.arange(3)),
+    lambda keys: lnp.block([keys, np.zeros(3, np.uint32)]),
+    lambda keys: lnp.fill_diagonal(keys[None], np.uint32(0), inplace=False),
 ]
 
 
