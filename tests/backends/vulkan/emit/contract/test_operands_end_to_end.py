@@ -42,17 +42,62 @@ def uneven(*heads: Any) -> Any:
     return side_by_side(*heads)[:, 12:]
 
 
+def columns(each: Any) -> Any:
+    return each.reshape(BATCH * TOKENS, -1)
+
+
+def between(*heads: Any) -> Any:
+    """Whole vectors end to end that begin in the middle of vectors in memory."""
+    return lnp.concatenate([columns(each)[:, 4:28] for each in heads], -1)
+
+
+def between_twice(*heads: Any) -> Any:
+    """Vectors of the whole are vectors in memory, of which the first array has a half and the next one the other."""
+    return between(*heads)[:, 4:-4]
+
+
+def across(*heads: Any) -> Any:
+    """Vectors in memory again, with the end of the first array in the middle of one."""
+    first, second, third = map(columns, heads)
+    return lnp.concatenate([first[:, :12], second[:, 4:], third], -1)
+
+
+def in_halves(*heads: Any) -> Any:
+    """The same, where each half of a vector is a row of what is joined."""
+    first, second, third = (each.reshape(BATCH * TOKENS, -1, 4) for each in heads)
+    return columns(lnp.concatenate([first[:, :3], second[:, 1:], third], 1))
+
+
+def repeated(*heads: Any) -> Any:
+    """Every eighth element eight times: no neighbours in memory."""
+    shape = BATCH * TOKENS, 4, 8
+    parts = [columns(lnp.broadcast_to(columns(each)[:, ::8, None], shape)) for each in heads]
+    return lnp.concatenate(parts, -1)
+
+
 @pytest.mark.parametrize(
-    ("joined", "wanted", "copied"), [(side_by_side, WIDTH, True), (in_turn, WIDTH, True), (uneven, WIDTH - 12, False)]
+    ("joined", "wanted", "copied", "reads_ahead"),
+    [
+        (side_by_side, WIDTH, True, True),
+        (side_by_side, WIDTH, True, False),
+        (in_turn, WIDTH, True, True),
+        (in_turn, WIDTH, True, False),
+        (uneven, WIDTH - 12, False, True),
+        (uneven, WIDTH - 12, False, False),
+        (between, WIDTH - 24, False, False),
+        (between_twice, WIDTH - 32, False, False),
+        (across, WIDTH - 24, False, False),
+        (in_halves, WIDTH - 24, False, False),
+        (repeated, WIDTH, False, False),
+    ],
 )
 @pytest.mark.parametrize("along_sum", [True, False])
-@pytest.mark.parametrize("reads_ahead", [True, False])
 def test_vectors_come_from_the_array_that_has_them(
     joined: Callable[..., Any],
     wanted: int,
     copied: bool,
-    along_sum: bool,
     reads_ahead: bool,
+    along_sum: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     matrices = (MatrixShape("bf16", 8, 8, 8),)
