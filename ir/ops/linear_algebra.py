@@ -167,7 +167,10 @@ def matrix_evaluation(function: Callable[..., np.ndarray]) -> Evaluation:
 
 
 def _cholesky(matrix: np.ndarray) -> np.ndarray:
-    return np.asarray(np.linalg.cholesky(matrix))
+    try:
+        return np.asarray(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        return np.tril(np.full(matrix.shape, np.nan))
 
 
 def _triangular_solve(
@@ -235,6 +238,7 @@ def _svd(matrix: np.ndarray, vectors: bool, complete: bool) -> np.ndarray:
 
 
 # The lower triangular factor L of a symmetric matrix L·Lᵀ, of which only the lower triangle is read.
+# The lower triangle, which is NaN where there is no factor; zeros above it.
 define(Operation("cholesky", "routine", _infer_cholesky, matrix_evaluation(_cholesky)))
 # x of op(T)·x = b for a triangle T of the first operand; op transposes if `transposed`.
 define(

@@ -54,7 +54,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """The lower triangle L with L·Lᴴ = a for Hermitian positive definite matrices [..., n, n]; with `upper`, Lᴴ.
 
     With `symmetrize_input` the Hermitian part of `a` is used, else its lower triangle (with `upper`, its upper one).
-    A matrix that is not positive definite gives NaN. Raises ShapeError for matrices that are not square.
+    A matrix that is not positive definite gives NaN in the triangle, and zeros beside it. Raises ShapeError for
+    matrices that are not square.
     """
     value = square_matrices("cholesky", a)
     if is_empty(value):

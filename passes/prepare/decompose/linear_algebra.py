@@ -116,14 +116,15 @@ def _triangular_solve(node: Node) -> Node:
 
 
 def _cholesky(node: Node, target: Target) -> Node:
-    """If the factor's last element is NaN, the whole result is."""
+    """If the factor's last element is NaN, all of its triangle is."""
     (matrix,) = node.operands
     if matrix.shape[-1] <= target.matrices.cholesky:
         return node
     factor = _cholesky_factor(matrix, target.matrices.cholesky)
     size = matrix.shape[-1]
     corner = reshape(columns_of(rows_of(factor, size - 1, size), size - 1, size), matrix.shape[:-2])
-    return add(factor, broadcast(scale(corner, 0.0), factor.shape, range(corner.type.rank)))
+    whole = add(factor, broadcast(scale(corner, 0.0), factor.shape, range(corner.type.rank)))
+    return where(is_lower(factor), whole, zeros(factor.type))
 
 
 def _cholesky_factor(matrix: Node, most: int) -> Node:

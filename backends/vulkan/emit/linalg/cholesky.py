@@ -28,7 +28,7 @@ for (int k = 0; k < rows; ++k) {
 }
 meet();
 for (int e = lane; e < rows * rows; e += LOCAL) {
-    if (!positive) x.data[e] = FAILED;
+    if (!positive && e % rows <= e / rows) x.data[e] = FAILED;
     else if (e / rows == e % rows) x.data[e] = sqrt(x.data[e]);
 }
 """

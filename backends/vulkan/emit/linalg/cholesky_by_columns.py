@@ -59,7 +59,7 @@ for (int begin = 0; begin < GROUPS; ++begin) {
         if (r < rows && first + c < rows) x.data[r * rows + first + c] = element;
     }
 }
-if (!positive) for (int e = lane; e < rows * rows; e += LOCAL) x.data[e] = FAILED;
+if (!positive) for (int e = lane; e < rows * rows; e += LOCAL) x.data[e] = e % rows <= e / rows ? FAILED : 0.0;
 """
 
 

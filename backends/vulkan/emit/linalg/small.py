@@ -99,7 +99,7 @@ def _open_matrix(kernel: Kernel, profile: DeviceProfile) -> tuple[_Registers, Co
 def emit_small_cholesky(kernel: Kernel, profile: DeviceProfile) -> Launch:
     """Column by column: an element less the products of the rows before it, over the pivot's root."""
     writing, batch, first = _open_matrix(kernel, profile)
-    matrix, real = writing.node.operands[0], writing.real
+    matrix = writing.node.operands[0]
     rows = matrix.shape[-1]
     writing.read_all(matrix, batch, lower=True)
     writing.line("bool positive = true;")
@@ -113,11 +113,10 @@ def emit_small_cholesky(kernel: Kernel, profile: DeviceProfile) -> Launch:
         for r in range(k + 1, rows):
             writing.line(f"a{r}_{k} /= a{k}_{k};")
     failed, zero = literal(nan, writing.node.dtype), literal(0.0, writing.node.dtype)
-    writing.line(f"{real} zero = positive ? {zero} : {failed};")
     for r in range(rows):
         for c in range(r + 1):
-            writing.line(f"a{r}_{c} = positive ? a{r}_{c} : zero;")
-        writing.write(_behind(first, r * rows), [f"a{r}_{c}" if c <= r else "zero" for c in range(rows)])
+            writing.line(f"a{r}_{c} = positive ? a{r}_{c} : {failed};")
+        writing.write(_behind(first, r * rows), [f"a{r}_{c}" if c <= r else zero for c in range(rows)])
     return writing.routine.close(prod(matrix.shape[:-2]))
 
 

@@ -10,6 +10,7 @@ import pytest
 from lavax.backends.vulkan.emit.linalg import cholesky_by_columns
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
+from lavax.ir.interpreter import interpret
 from lavax.passes.prepare.pipeline import prepare
 from tests.backends.vulkan.run.execution import backend, run
 from tests.backends.vulkan.test_decompositions import graph
@@ -62,8 +63,24 @@ def test_rows_above_the_diagonal_are_not_read() -> None:
 def test_what_has_no_factor_is_nan(place: int) -> None:
     matrices = positive(3, 37, 37)
     matrices[1, place, place] = -1
-    found = factor_of(matrices)
-    assert np.isnan(found[1]).all() and np.isfinite(found[[0, 2]]).all()
+    assert_without_factor(factor_of(matrices))
+
+
+@pytest.mark.parametrize("size", [1, 3, 40, 200])
+def test_what_has_no_factor_is_zero_above_its_triangle(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In registers, by rows, and in blocks."""
+    monkeypatch.setattr(cholesky_by_columns, "_MOST_ELEMENTS", 0)
+    matrices = positive(3, size, size)
+    matrices[1, -1, -1] = -1
+    assert_without_factor(factor_of(matrices))
+    assert_without_factor(interpret(graph("cholesky", [matrices]), matrices)[0])
+
+
+def assert_without_factor(found: np.ndarray) -> None:
+    """The second of three matrices has none."""
+    below = np.tril(np.ones(found.shape[1:], bool))
+    assert np.isnan(found[1][below]).all() and (found[:, ~below] == 0).all()
+    assert np.isfinite(found[[0, 2]]).all()
 
 
 def test_lanes_keep_as_many_columns_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
