@@ -11,7 +11,7 @@ import numpy as np
 import lavax.numpy as lnp
 from lavax.lax.operands import of_one_dtype
 from lavax.numpy._core.axes import normal_axis
-from lavax.numpy._core.errors import shape_error
+from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer.values.value import Value
 
@@ -78,7 +78,10 @@ def _inside(name: str, start: Any, extent: int, last: int, from_end: bool) -> An
         if place < 0 and not from_end:
             raise shape_error(f"lax.{name}: start {place} is negative, which allow_negative_indices=False refuses")
         return min(max(place + end if place < 0 else place, 0), last)
-    computed: Any = lnp.astype(as_value(start), lnp.int32)
+    given = as_value(start)
+    if not given.type.dtype.is_integer:
+        raise dtype_error(f"lax.{name}: a start must be an integer, got {given.type}")
+    computed: Any = lnp.astype(given, lnp.int32)
     return lnp.clip(lnp.where(computed < 0, computed + end, computed), 0, last)
 
 

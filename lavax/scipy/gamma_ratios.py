@@ -58,8 +58,12 @@ _beta_function.defjvps(
 
 
 def beta(a: ArrayLike, b: ArrayLike) -> Value:
-    """gamma(a) gamma(b) / gamma(a + b), elementwise; NaN where one of them has a pole."""
+    """gamma(a) gamma(b) / gamma(a + b), elementwise; NaN where one of them has a pole.
+
+    Raises DtypeError for complex numbers.
+    """
     (first, second), weak = together("beta", a, b, real=True)
+    real_numbers("beta", first)
     return with_weak(cast(_beta_function(*_wide(first, second)), first.type.dtype), weak)
 
 
@@ -100,13 +104,15 @@ def _exact_if_whole(found: Value, *arguments: Value) -> Value:
 def comb(N: ArrayLike, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Value:
     """The number of ways to choose `k` of `N` things, elementwise, as floats; 0 unless 0 <= k <= N.
 
-    With `repetition` each may be chosen several times. Raises ValueError for `exact`, because floats are not.
+    With `repetition` each may be chosen several times. Raises ValueError for `exact`, because floats are not,
+    and DtypeError for complex numbers.
     """
     if exact:
         raise ValueError("comb: floats do not hold exact numbers: use math.comb")
     if repetition:
         return comb(subtract(add(N, k), 1), k)
     (things, picked), weak = together("comb", N, k, real=True)
+    real_numbers("comb", things)
     valid = logical_and(greater_equal(picked, 0), less_equal(picked, things))
     n, m = _wide(where(valid, things, 1.0), where(valid, picked, 0.0))
     return with_weak(where(valid, cast(_combinations(n, m), things.type.dtype), 0.0), weak)

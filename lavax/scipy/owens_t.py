@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from lavax.numpy._core.application import together
+from lavax.numpy._core.application import real_numbers, together
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, square, subtract
 from lavax.numpy.elementwise.comparison import equal, greater, less, where
@@ -25,6 +25,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Value:
     Negative for negative `a`. Raises DtypeError for complex numbers.
     """
     (height, slope), weak = together("owens_t", h, a, real=True)
+    real_numbers("owens_t", height)
     across, is_steep = abs(height), greater(abs(slope), 1.0)
     # T(h, a) + T(a h, 1 / a) is known, and infinite slopes of no height have none. T is odd in the slope.
     steep = where(is_steep, slope, 1.0)

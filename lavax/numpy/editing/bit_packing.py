@@ -38,7 +38,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: Order = "big") -> 
     unless `a` holds integers or truth values.
     """
     value = as_value(a)
-    if value.type.dtype.is_float:
+    if value.type.dtype.is_inexact:
         raise dtype_error(f"packbits is not defined for {value.type}: integers and truth values only")
     if axis is None:
         value, axis = ravel(value), 0

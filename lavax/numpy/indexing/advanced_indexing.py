@@ -41,7 +41,7 @@ def as_index(part: ArrayLike, axis: int, extent: int, type: TensorType) -> AxisP
     kind = positions.type.dtype.kind
     if kind == "bool":
         raise _mask_error(str(positions.type))
-    if kind == "float":
+    if kind not in ("int", "uint"):
         raise _kind_error(str(positions.type), axis, type)
     positions = clamped_positions(positions)
     return AxisPositions(positions if kind == "uint" else where(less(positions, 0), add(positions, extent), positions))

@@ -220,7 +220,13 @@ def _kept(kept: Value, ordered: Value, size: int | None, fill_value: Scalar | No
 def setdiff1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: Scalar = 0
 ) -> Value:
-    """The distinct elements of `ar1` that are not in `ar2`, in rising order. `size` as in `intersect1d`."""
+    """The distinct elements of `ar1` that are not in `ar2`, in rising order. `size` as in `intersect1d`.
+
+    With `assume_unique` those of `ar1` are taken to be distinct, and stay in their order.
+    """
+    if assume_unique:
+        given = ravel(ar1)
+        return compress(isin(given, ar2, invert=True), given, size=size, fill_value=fill_value)
     ordered, _, is_new = _in_order(ravel(ar1))
     return compress(logical_and(is_new, isin(ordered, ar2, invert=True)), ordered, size=size, fill_value=fill_value)
 

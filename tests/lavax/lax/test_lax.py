@@ -94,6 +94,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "clamp": (lambda: lax.clamp(np.ones(2), np.ones(3), 2), lx.ShapeError, r"lax\.clamp: bounds are scalars"),
     "slice": (lambda: lax.slice(np.ones(3), (1,), (9,)), lx.ShapeError, r"lax\.slice: .* do not fit f32\[3\]"),
     "dynamic_slice": (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), lx.ShapeError, "is not within"),
+    "a start": (lambda: lax.dynamic_slice(np.ones(3), (lnp.ones(()),), (2,)), lx.DtypeError, "an integer, got f32"),
     "transpose": (lambda: lax.transpose(np.ones((2, 3)), (0, 0)), lx.AxisError, "does not name each axis"),
     "select_n": (lambda: lax.select_n(np.ones(2), 1.0, 2.0), lx.ShapeError, r"lax\.select_n"),
     "pad": (lambda: lax.pad(np.ones(2), 0.0, ((1, 1, -1),)), lx.ShapeError, "interior not negative"),

@@ -125,9 +125,9 @@ def test_masks_that_do_not_fit_and_floats_are_no_positions() -> None:
     for mask in (np.zeros((4, 2), BOOL), [True, False], lnp.zeros((2,), bool)):
         with pytest.raises(IndexError, match="a mask of shape"):
             x[mask]
-    for floats in (x, np.ones(2), [0.5]):
+    for numbers in (x, np.ones(2), [0.5], [1j], lnp.zeros(2, lnp.complex64)):
         with pytest.raises(IndexError, match="must be integers"):
-            x[floats]
+            x[numbers]
 
 
 @pytest.mark.parametrize(

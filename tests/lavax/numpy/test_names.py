@@ -134,6 +134,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lnp.ravel_multi_index([[2], [0]], (2, 3)), ArrayIndexError, "outside an axis of extent 2"),
     (lambda: lnp.ravel_multi_index([[0]], (2, 3)), ShapeError, "1 positions for the 2 axes of (2, 3)"),
     (lambda: lnp.packbits(X), DtypeError, "packbits is not defined for f32[2,3]"),
+    (lambda: lnp.packbits([1j]), DtypeError, "packbits is not defined for c64[1]"),
     (lambda: lnp.unpackbits(np.ones(2, np.int32)), DtypeError, "uint8 only"),
     (lambda: lnp.packbits([1], bitorder="middle"), ValueError, "bitorder is 'big' or 'little', got 'middle'"),
     (lambda: lnp.gcd(X, 2), DtypeError, "gcd is not defined for f32[2,3]: integers only"),

@@ -162,6 +162,8 @@ def test_sets_of_two() -> None:
     same(lnp.intersect1d(x, y, return_indices=True), np.intersect1d(x, y, return_indices=True))
     same([lnp.isin(x, y), lnp.isin(x, y, invert=True)], [np.isin(x, y), np.isin(x, y, invert=True)])
     same([lnp.isin(x, np.zeros((0,), I32))], [np.isin(x, [])])
+    kept = np.array([7, 3, -2, 5], I32)
+    same([lnp.setdiff1d(kept, y[:3], assume_unique=True)], [np.setdiff1d(kept, y[:3], assume_unique=True)])
 
 
 @pytest.mark.parametrize("name", ["union1d", "intersect1d", "setdiff1d", "setxor1d"])

@@ -167,6 +167,9 @@ def test_multigammaln() -> None:
         special.factorial(3, exact=True)
     with pytest.raises(ValueError, match=r"comb: floats do not hold .* use math.comb"):
         special.comb(3, 1, exact=True)
+    for name in ("beta", "comb", "owens_t", "poch"):
+        with pytest.raises(lx.DtypeError, match=f"{name} takes real numbers, got c64"):
+            getattr(special, name)(a, 1j)
     np.testing.assert_allclose(float(special.comb(5, 3, repetition=True)), 35, rtol=1e-6)
 
 
