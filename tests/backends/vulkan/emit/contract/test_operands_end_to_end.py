@@ -3,7 +3,7 @@ them, also where heads lie apart, and numbers are the interpreter's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -75,6 +75,35 @@ def repeated(*heads: Any) -> Any:
     return lnp.concatenate(parts, -1)
 
 
+def emitted(
+    function: Callable[..., Any], shapes: Sequence[tuple[int, ...]], reads_ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """What the product's shader does, whose numbers are the interpreter's."""
+    matrices = (MatrixShape("bf16", 8, 8, 8),)
+    tile = cooperative_tile((32, 32, 32, 2, 2), "bf16", replace(backend().profile, matrices=matrices))
+    device, lanes = backend_with(kind="gpu", matrices=matrices), backend().profile.subgroup_size
+    if not fits(tile, device.profile):
+        pytest.skip("less shared memory than the tile takes")
+    sources = []
+
+    def compiled(source: str) -> bytes:
+        sources.append(source)
+        return compile_glsl(emulated(source, lanes))
+
+    monkeypatch.setattr(pipelines, "compile_glsl", compiled)
+    monkeypatch.setattr(contract, "choose_schedule", lambda *_: replace(tile, reads_ahead=reads_ahead))
+    random, dtype = np.random.default_rng(0), DTYPES["bf16"]
+    arrays = tuple(dtype.rounded(random.standard_normal(shape, np.float32)) for shape in shapes)
+    graph = remove_stop_gradient(lx.trace(function)(*(lx.ShapeDtype(shape, dtype.user) for shape in shapes)))
+    assert_agrees(graph, arrays, device=device, ulps=1)
+    (source,) = (source for source in sources if "coopMatMulAdd" in source)
+    return source[source.index("void main()") :]
+
+
+def copies_vectors(main: str) -> bool:
+    return "either(" in main and "lx_bf16_from_bits" not in main
+
+
 @pytest.mark.parametrize(
     ("joined", "wanted", "copied", "reads_ahead"),
     [
@@ -100,29 +129,25 @@ def test_vectors_come_from_the_array_that_has_them(
     along_sum: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    matrices = (MatrixShape("bf16", 8, 8, 8),)
-    tile = cooperative_tile((32, 32, 32, 2, 2), "bf16", replace(backend().profile, matrices=matrices))
-    device, lanes = backend_with(kind="gpu", matrices=matrices), backend().profile.subgroup_size
-    if not fits(tile, device.profile):
-        pytest.skip("less shared memory than the tile takes")
-    sources = []
-
-    def compiled(source: str) -> bytes:
-        sources.append(source)
-        return compile_glsl(emulated(source, lanes))
-
-    monkeypatch.setattr(pipelines, "compile_glsl", compiled)
-    monkeypatch.setattr(contract, "choose_schedule", lambda *_: replace(tile, reads_ahead=reads_ahead))
-
     def multiplied(*arrays: Any) -> Any:
         *heads, other = arrays
         return joined(*heads) @ other if along_sum else joined(*heads).T @ other
 
     shapes = (*((BATCH, HEADS, TOKENS, HEAD),) * 3, (wanted if along_sum else BATCH * TOKENS, 48))
-    random, dtype = np.random.default_rng(0), DTYPES["bf16"]
-    arrays = tuple(dtype.rounded(random.standard_normal(shape, np.float32)) for shape in shapes)
-    graph = remove_stop_gradient(lx.trace(multiplied)(*(lx.ShapeDtype(shape, dtype.user) for shape in shapes)))
-    assert_agrees(graph, arrays, device=device, ulps=1)
-    (source,) = (source for source in sources if "coopMatMulAdd" in source)
-    main = source[source.index("void main()") :]
-    assert ("either(" in main and "lx_bf16_from_bits" not in main) == copied
+    assert copies_vectors(emitted(multiplied, shapes, reads_ahead, monkeypatch)) == copied
+
+
+@pytest.mark.parametrize(("width", "copied"), [(16, True), (12, False)])
+def test_rows_of_a_loop_have_vectors_only_where_each_begins_with_one(
+    width: int, copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drivers for CPUs read vectors from anywhere, so numbers alone do not tell."""
+
+    def scanned(first: Any, second: Any, other: Any) -> Any:
+        def turn(count: Any, rows: Any) -> Any:
+            return count, lnp.concatenate([lnp.broadcast_to(row[:, :8], (40, 8)) for row in rows], -1) @ other
+
+        return lx.lax.scan(turn, lnp.float32(0), (first, second))[1]
+
+    shapes = ((5, 1, width), (5, 1, width), (16, 48))
+    assert copies_vectors(emitted(scanned, shapes, False, monkeypatch)) == copied
