@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import INPUT, Node
 from lavax.ir.operation import OPERATIONS
-from lavax.ir.types import DTYPES, DType
+from lavax.ir.types import DTYPES
 from lavax.passes.build.contraction_geometry import is_strided, lies_scattered, pays_in_one_array
 from lavax.passes.fuse.costs import cost_of
 from lavax.passes.fuse.fusion import Fusion
@@ -100,10 +100,10 @@ def _is_chosen_from(fusion: Fusion, dot: Node, joined: Node) -> bool:
     fast as from one array."""
     if joined.op != "concatenate" or joined.dtype.bits != 16 or fusion.target.products.line(dot) != _VECTOR:
         return False
-    return all(_has_whole_vectors(fusion, part, joined.dtype) for part in joined.operands)
+    return all(_has_whole_vectors(fusion, part) for part in joined.operands)
 
 
-def _has_whole_vectors(fusion: Fusion, part: Node, dtype: DType) -> bool:
+def _has_whole_vectors(fusion: Fusion, part: Node) -> bool:
     """Whether memory has a part in whole vectors of neighbours along its last axis."""
     if part.shape[-1] % _VECTOR:
         return False
@@ -116,7 +116,7 @@ def _has_whole_vectors(fusion: Fusion, part: Node, dtype: DType) -> bool:
     place = flatten(at, part.shape)
     others = [factor for atom, factor in place.terms if lane.variables.isdisjoint(atom.variables)]
     in_vectors = grows_by_one(place, "lane") and all(factor % _VECTOR == 0 for factor in (*others, place.constant))
-    return is_stored and part.dtype == dtype and in_vectors
+    return is_stored and in_vectors
 
 
 def _stored_rounding(fusion: Fusion, dot: Node, side: int) -> Node | None:

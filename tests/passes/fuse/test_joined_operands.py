@@ -91,6 +91,15 @@ def of_turned(x: lx.Array, y: lx.Array, w: lx.Array) -> lx.Array:
     return lnp.concatenate([x.T, y.T], 1) @ w
 
 
+def of_later(x: lx.Array, y: lx.Array, w: lx.Array) -> lx.Array:
+    """Two arrays without their first four columns."""
+    return lnp.concatenate([x[:, 4:12], y[:, 4:12]], 1) @ w
+
+
+def of_computed(x: lx.Array, y: lx.Array, w: lx.Array) -> lx.Array:
+    return lnp.concatenate([x * 2, y], 1) @ w
+
+
 @pytest.mark.parametrize(
     "function, shapes, is_one",
     [
@@ -99,6 +108,8 @@ def of_turned(x: lx.Array, y: lx.Array, w: lx.Array) -> lx.Array:
         (of_heads, ((2, 64, 4), (2, 64, 4), (16, 16)), True),  # half of a vector is of another head
         (side_by_side, ((64, 12), (64, 12), (24, 16)), True),  # a vector is of both
         (of_turned, ((8, 64), (8, 64), (16, 16)), True),  # no vectors in memory
+        (of_later, ((64, 16), (64, 16), (16, 16)), True),  # each begins in the middle of a vector
+        (of_computed, ((64, 8), (64, 8), (16, 16)), True),  # memory does not have all of it
     ],
 )
 def test_products_that_load_vectors_choose_among_arrays_that_have_whole_ones(
