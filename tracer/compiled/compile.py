@@ -22,6 +22,7 @@ from lavax.tracer.compiled.traced_function import TracedFunction
 from lavax.tracer.compiled.turns import Turns
 from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, leaves, unflatten
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
+from lavax.tracer.tracing.float0 import parted_from_float0
 from lavax.tracer.tracing.placement import default_backend, require_default
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracer import Tracer, python_number
@@ -123,7 +124,7 @@ class CompiledFunction:
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """Traces for these arguments, arrays or anything with `shape` and `dtype`; needs no device."""
-        call, leaves = self._parted(args, kwargs)
+        call, leaves = parted_from_float0(*self._parted(args, kwargs))
         kinds = named_conversion(abstract_of, leaves, call, self._signature)
         log_lowering(self._signature, call, kinds)
         with without_collection:
@@ -179,6 +180,7 @@ class CompiledFunction:
         collector rests until the device has something to do.
         """
         refuse_tracers(leaves)
+        call, leaves = parted_from_float0(call, leaves)
         arrays = named_conversion(argument, leaves, call, self._signature)
         current, settings = runtime(), trace_settings()
         key = (current, settings, call.positional, call.keywords, call.statics, *[array.abstract for array in arrays])
@@ -219,7 +221,7 @@ class CompiledFunction:
         return executable(graph, traced.weak, traced.captured, donated, self._tune, self._eager)
 
     def _inlined(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        call, leaves = self._parted(args, kwargs)
+        call, leaves = parted_from_float0(*self._parted(args, kwargs))
         convert = _own if active_trace() is None else lift
         args, kwargs = call.arguments(named_conversion(convert, leaves, call, self._signature))
         return self._function(*args, **kwargs)

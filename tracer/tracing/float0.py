@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
+from lavax.tracer.calls.call import CallStructure
 from lavax.tracer.pytrees.pytree import NodeKind, TreeDef, flatten, register, unflatten
 
 float0 = np.dtype([("float0", np.void, 0)])
@@ -44,6 +45,18 @@ def flatten_result(result: Any) -> tuple[list[Any], TreeDef]:
     if not any(is_float0(leaf) for leaf in leaves):
         return leaves, structure
     return flatten(unflatten(structure, [_Float0(leaf.shape) if is_float0(leaf) else leaf for leaf in leaves]))
+
+
+def parted_from_float0(call: CallStructure, leaves: list[Any]) -> tuple[CallStructure, list[Any]]:
+    """A call's structure, of which arrays of float0 among its arguments become part, and its other leaves."""
+    if not any(is_float0(leaf) for leaf in leaves):
+        return call, leaves
+    count = call.positional.leaf_count
+    remaining, positional = flatten_result(unflatten(call.positional, leaves[:count]))
+    if call.keywords is None:
+        return CallStructure(positional, None, call.statics), remaining
+    more, keywords = flatten_result(unflatten(call.keywords, leaves[count:]))
+    return CallStructure(positional, keywords, call.statics), remaining + more
 
 
 def with_float0_of_each(

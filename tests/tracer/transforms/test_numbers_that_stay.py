@@ -107,6 +107,30 @@ def test_gradients_by_integers_have_no_numbers() -> None:
     assert alone.shape == (4,) and alone.dtype == lx.float0
 
 
+def test_gradients_by_integers_are_arguments_of_programs() -> None:
+    traces = []
+
+    def step(tree: Any, found: Any, *, rate: Any) -> Any:
+        traces.append(found["n"].dtype)
+        return lx.tree.map(lambda x, by_x: x if by_x.dtype == lx.float0 else x - rate["x"] * by_x, tree, found), rate
+
+    tree = {"n": lnp.arange(3), "x": X}
+    found = {"n": np.zeros(3, lx.float0), "x": lnp.ones_like(X)}
+    rate = {"x": 2.0, "none": np.zeros((), lx.float0)}
+    compiled = lx.jit(step, donate_argnums=1)
+    for _ in range(2):
+        found["x"] = lnp.ones_like(X)
+        moved, given = compiled(tree, found, rate=rate)
+        np.testing.assert_array_equal(moved["x"], np.asarray(X) - 2)
+        np.testing.assert_array_equal(moved["n"], np.arange(3))
+        assert given["none"].dtype == lx.float0 and given["none"].shape == () and found["x"].is_deleted()
+    assert traces == [lx.float0]
+    found["x"] = lnp.ones_like(X)
+    assert lx.jit(step).lower(tree, found, rate=rate).out_info[0]["x"].shape == X.shape
+    outer = lx.jit(lambda found: compiled(tree, found, rate=rate)[0]["x"])
+    np.testing.assert_array_equal(outer(found), np.asarray(X) - 2)
+
+
 def test_gradients_by_integers_are_results_of_programs() -> None:
     def gradient(tree: Any) -> Any:
         return lx.grad(lambda t: lnp.sum(t["x"] * t["n"]), allow_int=True)(tree)
