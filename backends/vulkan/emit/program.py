@@ -211,13 +211,13 @@ class _Emission(Dispatches):
             return turns
         moving = moving_slots(hand_on(turns))
         changing = turns_of(command, self._sources([command], moving))
-        if changing is None or changing_texels(changing) > self.profile.changing_texels:
-            return turns
-        for pair in exchanged_in(hand_on(changing)):
+        if changing is not None and changing_texels(changing) <= self.profile.changing_texels:
+            turns = changing
+        for pair in exchanged_in(hand_on(turns)):
             if any(slot in self._positions for slot in pair):
                 for slot in pair:
                     self._position(Place(slot, 0))
-        return changing
+        return turns
 
     def _stopping(self, command: kernel_commands.Repeat | kernel_commands.Until, turns: Turns | While) -> list[Command]:
         """One workgroup's loop that is dispatched until it has not stopped, with the flag of a loop that ends by one.

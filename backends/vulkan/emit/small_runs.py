@@ -22,15 +22,16 @@ class SmallRuns:
     least: int = 4  # steps: fewer save too little to be worth a shader of their own
     kernels: int = 8  # of all steps, at most: drivers compile longer shaders disproportionately long
     work: int = 1 << 16  # operations and bytes of a kernel, at most: what takes as long as a dispatch
-    # Of a kernel's shader, at most. In one shader, what others have written is read by address, which drivers compile
-    # longer than texels.
+    # Of a kernel's shader, at most. In one shader, small arrays that others have written are read by address, which
+    # drivers compile longer than texels.
     lines: int = 64
     accesses: int = 24
 
 
 SMALL_RUNS = SmallRuns()
 
-# What one workgroup runs of steps, whose kernels see through descriptors at most what none of the others writes.
+# What one workgroup runs of steps, given all of which they may become a part: what these write, kernels see through
+# descriptors as arrays that change.
 Together = Callable[[Sequence[KernelStep], Sequence[KernelStep]], "Turns | While | None"]
 
 

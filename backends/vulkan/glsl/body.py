@@ -449,7 +449,10 @@ class Body:
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def _load(self, node: Node, at: Coordinates) -> GlslValue:
-        position = self._position(node, at)
+        return self.load_once(node, self._position(node, at))
+
+    def load_once(self, node: Node, position: Index) -> GlslValue:
+        """What `load_at` gives, read where its position is first known, as is what is made of it."""
         load = node, position.key
         for known in self.scopes:
             found = known.loads.get(load)

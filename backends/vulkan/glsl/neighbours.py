@@ -32,9 +32,9 @@ def joined(body: Body, node: Node, position: Index) -> GlslValue | None:
     texts = []
     for key, (_, number), place in zip(keys, vectors, places, strict=True):
         if key in body.aligned_reads:
-            texts.append(f"{_aligned(body, *key).text}.{COMPONENTS[number]}")
+            texts.append(f"{body.load_once(node, body.aligned_reads[key]).text}.{COMPONENTS[number]}")
         else:
-            texts.append(_single(body, node, place).text)
+            texts.append(body.load_once(node, place).text)
     return GlslValue(f"{type_name(node.dtype, VECTOR)}({', '.join(texts)})", VECTOR)
 
 
@@ -51,26 +51,6 @@ def within_vector(body: Body, node: Node, position: Index) -> str | None:
         return None
     vector = body.memory.four(node.dtype, address, body.index(quotient_exact(start, VECTOR)))
     return f"{vector}.{''.join(COMPONENTS[place.constant % VECTOR] for place in places)}"
-
-
-def _single(body: Body, node: Node, place: Index) -> GlslValue:
-    """A single element, which is read now if it was not before."""
-    found = next((scope.loads[node, place.key] for scope in body.scopes if (node, place.key) in scope.loads), None)
-    if found is None:
-        text = body.memory.loaded(node.dtype, body.addresses[node], body.index(place))
-        name = body.declare(body.scopes[-1], type_name(node.dtype, 1), text)
-        found = body.scopes[-1].loads[node, place.key] = GlslValue(name, 1)
-    return found
-
-
-def _aligned(body: Body, node: Node, key: str) -> GlslValue:
-    """An aligned vector, which is read now if it was not before."""
-    found = next((scope.loads[node, key] for scope in body.scopes if (node, key) in scope.loads), None)
-    if found is None:
-        value = body.load_at(node, body.aligned_reads[node, key])
-        name = body.declare(body.scopes[-1], type_name(node.dtype, VECTOR), value.text)
-        found = body.scopes[-1].loads[node, key] = GlslValue(name, VECTOR)
-    return found
 
 
 def half_of_pair(body: Body, node: Node, base: Index) -> str | None:

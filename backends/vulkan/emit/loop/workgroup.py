@@ -77,7 +77,8 @@ class Sources:
     most: Callable[[Kernel], int] = most_work  # work of a kernel
 
 
-_WAIT = ("memoryBarrierBuffer();", "barrier();")
+# Turns write buffers, and read them as images, too: what is written has to be seen by both.
+_WAIT = ("memoryBarrier();", "barrier();")
 # On CPU drivers a barrier of a workgroup leaves the shader and comes back to it; a subgroup runs as one.
 _WAIT_OF_SUBGROUP = ("subgroupBarrier();",)
 

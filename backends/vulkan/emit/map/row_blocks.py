@@ -86,13 +86,13 @@ def _block_of_whole_rows(kernel: Kernel, width: int, of_store: int) -> Block | N
     number = variable("i", kernel.domain.rows // (VECTOR * vectors))
     read = {node: list(found) for node, found in accesses(kernel, roots_of(kernel)).items()}
     positions = _positions(kernel, read, elements_of_block(kernel, number, block))
-    singles = [(node, at) for node, at in positions if LANE_NAME in at.variables and lane_step(at) != 1]
-    aligned = _aligned_around(positions)
+    apart = [(node, at) for node, at in positions if LANE_NAME in at.variables and lane_step(at) != 1]
+    singles, aligned = [at for at in apart if _aligned_around([at])], _aligned_around(positions)
     return block if singles and len(aligned) <= ROW_BLOCKS.whole * len(singles) else None
 
 
 def _aligned_around(positions: Sequence[tuple[Node, Index]]) -> dict[tuple[Node, str], Index]:
-    """The aligned vectors within arrays in which all elements of some vectors are; empty if there are others."""
+    """The aligned vectors within arrays in which elements of some vectors are known to be."""
     found: dict[tuple[Node, str], Index] = {}
     for node, at in positions:
         if LANE_NAME not in at.variables:

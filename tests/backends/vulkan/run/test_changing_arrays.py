@@ -15,7 +15,9 @@ from lavax.backends.vulkan.emit.loop.handing_on import hand_on, moving_slots
 from lavax.backends.vulkan.emit.loop.turns import FirstRow, HandedOn, Member, Place, Turns, with_slots
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.plan import Shader, Work
+from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.run import test_workgroup_loops
+from tests.backends.vulkan.run.execution import assert_agrees, backend_with
 from tests.backends.vulkan.run.loop_agreement import agree
 
 pytestmark = pytest.mark.usefixtures("no_register_loops")
@@ -150,6 +152,31 @@ def test_narrow_elements_are_read_by_address() -> None:
 def test_dispatches_of_few_turns(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lavax.backends.vulkan.emit.program.most_turns", lambda turns: most)
     agree(LOOPS["an odd number of turns"], _array(19, 21))
+
+
+def moved_on(x: Any) -> Any:
+    """Nothing but the copy at a turn's end reads what it writes through a descriptor."""
+    rows = (lnp.abs(x[:, 0]) * 9).astype("int32") % 7
+    return turns(5, lambda x: lnp.zeros_like(x).at[rows].add(x))(x)
+
+
+def in_one_dispatch(x: Any) -> Any:
+    """Small kernels in a row, each of which reads what the one before it writes."""
+    for axis in (0, 1, 0):
+        x = x - lnp.mean(x, axis=axis, keepdims=True)
+        x = x / (1 + lnp.max(lnp.abs(x), axis=axis, keepdims=True)) + lnp.flip(x, 1 - axis) * 0.1
+    return x
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("most", [0, 1, 2, 64])
+@pytest.mark.parametrize("function", [moved_on, in_one_dispatch, LOOPS["two arrays"], LOOPS["loops inside"]])
+def test_devices_with_few_such_descriptors(function: Callable[..., Any], most: int) -> None:
+    graph, device = remove_stop_gradient(lx.trace(function)(_array(19, 21))), backend_with(changing_texels=most)
+    shaders = device.lower(graph).as_text("glsl").split("#version")
+    assert max(len(set(re.findall(r"imageLoad\((\w+)", shader))) for shader in shaders) <= most
+    assert most < 64 or function is moved_on or any(IMAGES in shader for shader in shaders)
+    assert_agrees(graph, [_array(19, 21)], device=device)
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")

@@ -42,6 +42,16 @@ def chosen(x: Any) -> Any:
     return lnp.where(lnp.arange(x.shape[1]) == 1, x[:, :1], x[:, ::-1]) > x
 
 
+def from_the_end(x: Any) -> Any:
+    """The first row reads the last one, at places that no loop brings."""
+    last_first = lnp.reshape(lnp.roll(lnp.reshape(x, (-1,)), x.shape[1]), x.shape)
+    return lnp.sin(last_first[:, ::-1] - chosen_or_turned(x))
+
+
+def chosen_or_turned(x: Any) -> Any:
+    return lnp.where(lnp.arange(x.shape[1]) == 1, x, x[:, ::-1])
+
+
 def gradient(x: Any) -> Any:
     return lx.grad(lambda x: lnp.sum(crossed(x) ** 2))(x)
 
@@ -57,6 +67,7 @@ MAPS = {
     "joined": joined,
     "stacked": stacked,
     "chosen": chosen,
+    "from the end": from_the_end,
     "a gradient": gradient,
     "a batch": batched,
 }
@@ -91,6 +102,12 @@ def test_single_elements_are_components_of_vectors() -> None:
     text = _shader(turned, 8192, 3)
     assert "texelFetch(elements" not in text and text.count("texelFetch(vectors0") == 6
     assert text.count("eights1.data[") == 3
+
+
+@pytest.mark.skipif(backend().profile.kind != "cpu", reason="of CPU drivers")
+def test_elements_of_no_known_vectors_are_no_such_rows() -> None:
+    text = _shader(lambda x: lnp.repeat(x[::3], 3, 0)[:8192, ::-1] * 2, 8193, 3)
+    assert text.count("eights1.data[") == 1
 
 
 @pytest.mark.skipif(backend().profile.kind != "cpu", reason="of CPU drivers")
