@@ -76,8 +76,8 @@ def einsum(
     if values and _is_custom(_dot_general):
         wanted = dtype_of(preferred_element_type or common_dtype(values)[0].dtype)
         terms, output, _ = _terms(text, values)
-        product = _product_by(_dot_general, precision, wanted)
-        return cast(_contract_all(terms, output, _chosen_path(text, terms, output, optimize), product), wanted)
+        combined = _product_by(_dot_general, precision, wanted)
+        return cast(_contract_all(terms, output, _chosen_path(text, terms, output, optimize), combined), wanted)
     if preferred_element_type is not None and values:
         held = common_dtype(values)
         as_given = _are_factors(*_terms(text, held)[:2])
