@@ -105,12 +105,26 @@ double lx_remainder_64(double x, double y) {
 //! function lx_ceil_64
 double lx_ceil_64(double x) { return ceil(x); }
 
-//! function lx_round_64
-// The nearest integer, halves to the even one.
-double lx_round_64(double x) { return roundEven(x); }
+//! function lx_with_sign_64
+// A number that is not negative, with the sign of x.
+double lx_with_sign_64(double size, double x) {
+    return uint64BitsToDouble(doubleBitsToUint64(size) | (doubleBitsToUint64(x) & 0x8000000000000000ul));
+}
 
-//! function lx_truncate_64
-double lx_truncate_64(double x) { return trunc(x); }
+//! function lx_round_64 needs lx_with_sign_64
+// The nearest integer, halves to the even one. By floor: where the processor has no instruction for a subgroup's doubles,
+// Mesa's roundEven leaves numbers above 2^24 as they are and halves to the odd one.
+double lx_round_64(double x) {
+    double size = abs(x), whole = floor(size);
+    precise double rest = size - whole;
+    bool is_odd = 2.0lf * floor(0.5lf * whole) != whole;
+    bool is_up = rest > 0.5lf || (rest == 0.5lf && is_odd);
+    return lx_with_sign_64(mix(whole, whole + 1.0lf, is_up), x);
+}
+
+//! function lx_truncate_64 needs lx_with_sign_64
+// x without its fraction. By floor, as Mesa's trunc leaves numbers above 2^24 as they are, too.
+double lx_truncate_64(double x) { return lx_with_sign_64(floor(abs(x)), x); }
 
 //! function lx_sqrt_64
 double lx_sqrt_64(double x) { return sqrt(x); }

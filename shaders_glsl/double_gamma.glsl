@@ -105,12 +105,12 @@ double lx_sine_of_turn_64(double d) {
     return mix(lx_sin_polynomial_64(angle, 0.0lf), lx_cos_polynomial_64(angle, 0.0lf), far);
 }
 
-//! function lx_lgamma_64 needs lx_lgamma_moderate_64, lx_lgamma_large_64, lx_log_64, lx_sine_of_turn_64, lx_isnan_64
+//! function lx_lgamma_64 needs lx_lgamma_moderate_64, lx_lgamma_large_64, lx_log_64, lx_sine_of_turn_64, lx_round_64, lx_isnan_64
 // log|gamma(x)|; infinite at 0 and the negative whole numbers. From -1/2 downwards by reflection.
 double lx_lgamma_64(double x) {
     double a = abs(x);
     double result = mix(lx_lgamma_moderate_64(mix(a, x, a < 0.5lf)), lx_lgamma_large_64(a), a >= 8.0lf);
-    precise double distance = abs(a - roundEven(a));
+    precise double distance = abs(a - lx_round_64(a));
     double sine = lx_sine_of_turn_64(distance);
     precise double reflected = -lx_log_64(a * (sine * 0.3183098861837907lf)) - result;
     bool pole = distance == 0.0lf || a > 1.0e300lf;
@@ -171,7 +171,7 @@ double lx_digamma_positive_64(double a) {
     return mix(moderate, large, a >= 6.0lf);
 }
 
-//! function lx_digamma_64 needs lx_digamma_positive_64, lx_digamma_near_root_64, lx_sine_of_turn_64
+//! function lx_digamma_64 needs lx_digamma_positive_64, lx_digamma_near_root_64, lx_sine_of_turn_64, lx_round_64
 // The derivative of log|gamma(x)|; NaN at the negative whole numbers, infinite at zeros, with the other sign. Below 0
 // by reflection: digamma(-a) = digamma(a) + 1/a + pi cot(pi a).
 double lx_digamma_64(double x) {
@@ -181,7 +181,7 @@ double lx_digamma_64(double x) {
     // That of a, or of a + 1 below one.
     double value = mix(lx_digamma_positive_64(mix(a, 1.0lf, below_one)), lx_digamma_near_root_64(t), below_one);
     double inverse = 1.0lf / a;
-    precise double distance = a - roundEven(a);
+    precise double distance = a - lx_round_64(a);
     double size = abs(distance);
     double sine = lx_sine_of_turn_64(size), cosine = lx_sine_of_turn_64(0.5lf - size);
     precise double cotangent = 3.141592653589793lf * (cosine / sine);
