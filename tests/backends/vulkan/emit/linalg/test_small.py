@@ -35,7 +35,8 @@ def test_a_root_that_is_none_is_nan_for_its_matrix_alone() -> None:
     one = np.eye(3, dtype="f")
     x = np.stack([one, -one, np.full_like(one, np.nan), np.diag([1, 1, -1]), np.diag([1, 1, 0]), 4 * one]).astype("f")
     found = np.asarray(lx.compile(lnp.linalg.cholesky)(x))
-    assert np.isnan(found[1:5]).all()
+    below = np.tril(np.ones((3, 3), bool))
+    assert np.isnan(found[1:5][:, below]).all() and (found[:, ~below] == 0).all()
     np.testing.assert_array_equal(found[[0, 5]], [np.eye(3), 2 * np.eye(3)])
 
 
