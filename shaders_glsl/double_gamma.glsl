@@ -6,6 +6,7 @@
 
 // Stand-ins for functions of the other files, so that this one compiles on its own; a shader gets the real ones.
 bool lx_isnan_64(double x) { return isnan(x); }
+double lx_round_64(double x) { return roundEven(x); }
 double lx_log_64(double x) { return double(log(float(x))); }
 double lx_sin_polynomial_64(double r, double rest) { return double(sin(float(r + rest))); }
 double lx_cos_polynomial_64(double r, double rest) { return double(cos(float(r + rest))); }
