@@ -488,7 +488,7 @@ def test_a_workgroup_of_several_subgroups_waits_by_barriers() -> None:
     *_, loop = emit_program(
         schedule(prepare(graph)), replace(CPU_DRIVER, min_subgroup_size=4, names_subgroup_size=False)
     ).dispatches
-    assert loop.shader.source.count("memoryBarrierBuffer();\n        barrier();") == 1
+    assert loop.shader.source.count("memoryBarrier();\n        barrier();") == 1
     assert "subgroupBarrier" not in loop.shader.source
 
 
