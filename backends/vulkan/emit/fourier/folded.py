@@ -10,7 +10,12 @@ from collections.abc import Sequence
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.lanes import Lanes, TwoLines
-from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.numbers import (
+    read_neighbours,
+    read_number,
+    write_line,
+    write_neighbours,
+)
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -200,13 +205,7 @@ class _Step:
     def write(self, frequencies: list[Number]) -> None:
         for side, column in enumerate(self.columns):
             start = linear([(self.line, self.points * self.rest), (column, self.points)])
-            own = [of_one(x, side) for x in frequencies]
-            if self.points % 2:
-                for k, x in enumerate(own):
-                    write_number(self.routine, linear([(start, 1)], k), x)
-            else:
-                for k in range(0, self.points, 2):
-                    write_neighbours(self.routine, linear([(start, 1)], k), *own[k : k + 2])
+            write_line(self.routine, start, [of_one(x, side) for x in frequencies])
 
     def write_folded(self, frequencies: list[Number]) -> None:
         for k in range((self.points + 1) // 2):

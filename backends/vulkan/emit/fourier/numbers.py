@@ -1,6 +1,8 @@
 """Complex numbers in memory, whose parts lie side by side. Positions count numbers."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
@@ -87,6 +89,16 @@ def write_neighbours(routine: RoutineShader, position: Index, first: Number, sec
     parts = (first.real, first.imaginary, second.real, second.imaginary)
     kind = type_name(routine.node.dtype, VECTOR)
     write_four(routine, linear([(position, 2)]), f"{kind}({', '.join(parts)})")
+
+
+def write_line(routine: RoutineShader, start: Index, numbers: Sequence[Number]) -> None:
+    """Writes numbers that lie one behind the other: two at a time if their count is even, as then `start` is."""
+    if len(numbers) % 2:
+        for k, number in enumerate(numbers):
+            write_number(routine, linear([(start, 1)], k), number)
+    else:
+        for k in range(0, len(numbers), 2):
+            write_neighbours(routine, linear([(start, 1)], k), *numbers[k : k + 2])
 
 
 def write_four(routine: RoutineShader, position: Index, text: str) -> None:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import pairs_together
-from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.numbers import (
+    read_neighbours,
+    read_number,
+    write_line,
+    write_neighbours,
+    write_number,
+)
 from lavax.backends.vulkan.emit.fourier.read_ahead import Rows, read_ahead
 from lavax.backends.vulkan.emit.fourier.roots import multiples_from, of_both, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.rows_across import RealRows
@@ -134,13 +140,7 @@ class _Along(_Step):
     def write_columns(self, frequencies: list[Number]) -> None:
         for side, column in enumerate(self.columns):
             start = linear([(self.line, self.half), (column, self.points)])
-            own = [of_one(x, side) for x in frequencies]
-            if self.points % 2:
-                for k, x in enumerate(own):
-                    write_number(self.routine, linear([(start, 1)], k), x)
-            else:
-                for k in range(0, self.points, 2):
-                    write_neighbours(self.routine, linear([(start, 1)], k), *own[k : k + 2])
+            write_line(self.routine, start, [of_one(x, side) for x in frequencies])
 
     def read_columns(self) -> list[Number]:
         operand = self.routine.operands[0]
@@ -184,12 +184,7 @@ class _Whole(_Step):
         sign = "" if self.sines else "-"
         pairs = zip(frequencies, reversed(frequencies), strict=True)
         found = [Number(x.real, f"{sign}{y.imaginary}") for x, y in pairs]
-        if self.points % 2:
-            for k, x in enumerate(found):
-                write_number(self.routine, self._at(k), x)
-        else:
-            for k in range(0, self.points, 2):
-                write_neighbours(self.routine, self._at(k), *found[k : k + 2])
+        write_line(self.routine, self._at(0), found)
 
 
 class _Across(_Step):
