@@ -90,6 +90,7 @@ def test_decoding_has_a_line_per_form_of_the_weights(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(decoding, "SMALL", ("small", SMALL_LLAMA, ("float32", "bfloat16")))
     for name, value in {"CACHE": 32, "FILLED": 4, "TOGETHER": 3}.items():
         monkeypatch.setattr(decoding, name, value)
-    (table,) = decoding.tables(2, 1e9)
-    assert [line.split("|")[1].strip() for line in table.splitlines()[5:]] == ["float32", "", "bfloat16", ""]
-    assert table.count("3 tokens a submission") == 2
+    tables = list(decoding.tables(2, 1e9))
+    forms = [[line.split("|")[1].strip() for line in table.splitlines()[5:]] for table in tables]
+    assert forms == [["float32", ""], ["bfloat16", ""]]
+    assert all(table.count("3 tokens a submission") == 1 for table in tables)
