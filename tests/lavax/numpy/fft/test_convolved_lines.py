@@ -61,8 +61,17 @@ def test_all_steps_share_a_dispatch(function: str, length: int) -> None:
 @pytest.mark.parametrize(
     ("lines", "length"), [(70, 262), (3, 262), (63, 263), (1, 383), (5, 766), (20, 1021), (9, 2003), (2, 137 * 131)]
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.long)])
 def test_values(lines: int, length: int, dtype: type) -> None:
+    _check_values(lines, length, dtype)
+
+
+@pytest.mark.parametrize(("lines", "length"), [(70, 262), (1, 383), (2, 137 * 131)])
+def test_values_in_double_precision(lines: int, length: int) -> None:
+    _check_values(lines, length, np.float64)
+
+
+def _check_values(lines: int, length: int, dtype: type) -> None:
     z, x = _complex(lines, length), RANDOM.normal(size=(lines, length)).astype(dtype)
     z = z.astype(np.complex64 if dtype == np.float32 else np.complex128)
     wide = z.astype(np.clongdouble)
