@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,18 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.loop.handing_on import hand_on, moving_slots
-from lavax.backends.vulkan.emit.loop.turns import FirstRow, HandedOn, Member, Place, Turns, with_slots
+from lavax.backends.vulkan.emit.loop.turns import (
+    Branch,
+    FirstRow,
+    HandedOn,
+    Member,
+    Place,
+    Turn,
+    Turns,
+    While,
+    slots_of,
+    with_slots,
+)
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.plan import Shader, Work
 from lavax.passes.simplify import remove_stop_gradient
@@ -74,6 +86,17 @@ def until(x: Any) -> Any:
     return lx.while_loop(lambda s: (s[1] < 5) & (lnp.sum(s[0]) < 1e6), lambda s: (heat(s[0]) * 1.1, s[1] + 1), (x, 0))
 
 
+def numbered(x: Any) -> Any:
+    """A number that a branch asks for changes places with the next turn's, as the array does."""
+
+    def turn(i: Any, s: Any) -> Any:
+        x, number = s
+        after = lx.switch(number, [heat, lambda x: x[::-1] * 0.9, lambda x: x * 0.5], x)
+        return after, (number * 3 + i + (lnp.sum(x) > 0).astype("int32")) % 3
+
+    return lx.fori_loop(0, 5, turn, (x, lnp.int32(1)))
+
+
 def batched(x: Any) -> Any:
     return lx.vmap(turns(3, heat))(lnp.stack([x, x * 2, x + 1]))
 
@@ -109,6 +132,7 @@ LOOPS = {
     "along rows": along_rows,
     "two arrays": two,
     "branches": branched,
+    "numbers of branches": numbered,
     "until": until,
     "a batch": batched,
     "a gradient": gradient,
@@ -139,7 +163,8 @@ def test_what_turns_write_is_seen_through_descriptors(name: str) -> None:
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
 def test_narrow_elements_are_read_by_address() -> None:
-    assert IMAGES not in _loop_of(narrow, _array(32, 32))
+    text = _loop_of(narrow, _array(32, 32))
+    assert IMAGES not in text and "texelFetch(" not in text
     x = _array(32, 32).astype("e")
     found, expected = np.asarray(lx.compile(narrow)(x)), x
     for _ in range(3):
@@ -160,6 +185,11 @@ def moved_on(x: Any) -> Any:
     return turns(5, lambda x: lnp.zeros_like(x).at[rows].add(x))(x)
 
 
+def moved_on_inside(x: Any) -> Any:
+    """The same in a loop that hands on nothing itself."""
+    return turns(3, lambda x: heat(moved_on(x)))(x)
+
+
 def in_one_dispatch(x: Any) -> Any:
     """Small kernels in a row, each of which reads what the one before it writes."""
     for axis in (0, 1, 0):
@@ -170,7 +200,9 @@ def in_one_dispatch(x: Any) -> Any:
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
 @pytest.mark.parametrize("most", [0, 1, 2, 64])
-@pytest.mark.parametrize("function", [moved_on, in_one_dispatch, LOOPS["two arrays"], LOOPS["loops inside"]])
+@pytest.mark.parametrize(
+    "function", [moved_on, moved_on_inside, in_one_dispatch, LOOPS["two arrays"], LOOPS["loops inside"]]
+)
 def test_devices_with_few_such_descriptors(function: Callable[..., Any], most: int) -> None:
     graph, device = remove_stop_gradient(lx.trace(function)(_array(19, 21))), backend_with(changing_texels=most)
     shaders = device.lower(graph).as_text("glsl").split("#version")
@@ -208,8 +240,8 @@ def test_the_shader_takes_two_turns_at_a_time() -> None:
     assert "& 1) != 0) {" in main and "moved" not in main
 
 
-def _kernel(*slots: int, is_copy: bool = False, positions: tuple[int, ...] = ()) -> Member:
-    places = tuple(Place(slot, 4096) for slot in slots)
+def _kernel(*arrays: int | Place, is_copy: bool = False, positions: tuple[int, ...] = ()) -> Member:
+    places = tuple(array if isinstance(array, Place) else Place(array, 4096) for array in arrays)
     return Member(Launch(Shader(""), (), (1, 1, 1)), places, 1, is_copy, None, True, 1, Work(), positions)
 
 
@@ -219,17 +251,36 @@ def test_arrays_that_are_handed_on_change_places() -> None:
     assert moving_slots(loop) == set()
 
 
-def test_small_arrays_and_those_of_long_loops_move() -> None:
-    kernels = [_kernel(0, 1), *(_kernel(1, number) for number in range(2, 11)), _kernel(1, 0, is_copy=True)]
-    loop = hand_on(Turns(5, tuple(kernels)))
-    assert isinstance(loop, Turns) and loop.exchanged == () and moving_slots(loop) == {0, 1}
+def test_arrays_of_long_loops_move() -> None:
+    def loop(count: int) -> Turn:
+        kernels = [_kernel(0, 1), *(_kernel(1, number) for number in range(2, count + 1))]
+        return hand_on(Turns(5, (*kernels, _kernel(1, 0, is_copy=True))))
+
+    short, long = loop(8), loop(9)
+    assert isinstance(short, Turns) and short.exchanged == ((0, 1),)
+    assert isinstance(long, Turns) and long.exchanged == () and moving_slots(long) == {0, 1}
+
+
+def test_arrays_that_are_handed_on_from_rows_move() -> None:
+    """The row stays, and so does its stack."""
+    row = Place(1, 1 << 16, (2,), (4096,))
+    loop = hand_on(Turns(5, (_kernel(0, row), _kernel(row, 0, is_copy=True))))
+    assert isinstance(loop, Turns) and loop.exchanged == () and moving_slots(loop) == {0}
 
 
 def test_parts_over_other_arrays() -> None:
-    handed = HandedOn(_kernel(1, 0, is_copy=True))
-    loop = Turns(2, (_kernel(0, 1, positions=(7,)), FirstRow(_kernel(0, 2, is_copy=True), handed), handed), ((0, 1),))
-    other = with_slots(loop, {0: 5, 7: 8})
+    rows = Place(3, 1 << 16, (4,), (4096,))
+    handed = HandedOn(_kernel(1, 0, is_copy=True), rows, 1)
+    branch = Branch(Place(0, 4), 1, 2, (_kernel(0, 1),))
+    asking = While((_kernel(0, 2),), (_kernel(0, 6),), Place(0, 4))
+    first = FirstRow(_kernel(0, rows, is_copy=True), handed)
+    loop = Turns(2, (_kernel(0, 1, positions=(7,)), first, handed, branch, asking), ((0, 1),))
+    other = with_slots(loop, {0: 5, 7: 8, 4: 9})
     assert isinstance(other, Turns) and other.exchanged == ((5, 1),)
-    kernel, first, moved = other.members
+    kernel, first_row, moved, taken, until = other.members
     assert isinstance(kernel, Member) and kernel.slots == (5, 1, 8)
-    assert isinstance(first, FirstRow) and first.handed is moved
+    assert isinstance(first_row, FirstRow) and first_row.handed is moved and first_row.copy.slots == (5, 3, 9)
+    assert isinstance(moved, HandedOn) and moved.copy.slots == (1, 5) and moved.rows == replace(rows, counters=(9,))
+    assert isinstance(taken, Branch) and taken.number.slot == 5 and list(slots_of(taken.members[0])) == [5, 1]
+    assert isinstance(until, While) and until.holds.slot == 5
+    assert [list(slots_of(part)) for part in (*until.asked, *until.members)] == [[5, 2], [5, 6]]
