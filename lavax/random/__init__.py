@@ -3,7 +3,8 @@
 A key is an element of an array from `key`, whose dtype is key<fry>, or two words, uint32 [2], from `PRNGKey`, in all
 functions. Draw from it once; `split` it, or `fold_in` a number, for more. The bits are Threefry-2x32 with 20 rounds of
 Salmon et al. 2011; the counter of each element is its row-major position. So they are the bits that JAX draws from the
-same key, and the numbers made from them equal JAX's except for rounding. Functions take one key.
+same key, and the numbers made from them equal JAX's except for rounding. Functions take one key. They take
+`out_sharding`, too, which changes nothing: all numbers are on one device.
 """
 from lavax.random.binomial import binomial, multinomial
 from lavax.random.bits import bits

@@ -18,7 +18,7 @@ from lavax.tracer.values.value import Value
 
 
 @one_program("shape", "dtype")
-def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None) -> Value:
+def bits(key: ArrayLike, shape: int | Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Value:
     """Uniform random bits of `shape` in an unsigned `dtype`, by default uint32 (uint64 within `lavax.enable_x64`).
 
     An 8-bit or 16-bit draw is the low end of the 32-bit one. Raises DtypeError for other dtypes.

@@ -61,7 +61,13 @@ FORMATS: dict[DType, Format] = {
 
 @one_program("shape", "dtype")
 def uniform(
-    key: ArrayLike, shape: Extents = (), dtype: Any = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
+    key: ArrayLike,
+    shape: Extents = (),
+    dtype: Any = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Floats of `shape`, uniform over [minval, maxval), to which arrays broadcast.
 
@@ -130,7 +136,7 @@ def _halves(x: Value) -> tuple[Value, Value]:
 
 
 @one_program("shape", "dtype")
-def normal(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
+def normal(key: ArrayLike, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None) -> Value:
     """Floats of `shape` from the normal distribution of mean 0 and variance 1, by the inverse of its integral.
 
     Complex numbers have parts of variance 1/2.
@@ -157,7 +163,13 @@ def normal_of(bits: Value, dtype: DType) -> Value:
 
 @one_program("shape", "dtype")
 def truncated_normal(
-    key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Extents | None = None, dtype: Any = None
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Extents | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Standard normal numbers between `lower` and `upper`; by default of their common shape.
 
@@ -182,7 +194,7 @@ def _inward(bound: Value, direction: float) -> Value:
 
 
 @one_program("shape", "dtype")
-def exponential(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
+def exponential(key: ArrayLike, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None) -> Value:
     """Floats of `shape` from the exponential distribution of mean 1."""
     held = floating_dtype("exponential", dtype)
     return standard_exponential("exponential", key, checked_shape("exponential", shape), held)
@@ -194,7 +206,9 @@ def standard_exponential(name: str, key: ArrayLike, shape: tuple[int, ...], dtyp
 
 
 @one_program("shape", "dtype", "mode")
-def gumbel(key: ArrayLike, shape: Extents = (), dtype: Any = None, mode: str | None = None) -> Value:
+def gumbel(
+    key: ArrayLike, shape: Extents = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None
+) -> Value:
     """Floats of `shape` from the Gumbel distribution of location 0 and scale 1: -log(-log(u)).
 
     With `mode` "high" two draws each make large floats finer, and they do not end at 15.9; None is "low". Raises
@@ -226,7 +240,7 @@ def standard_gumbel(
 
 
 @one_program("shape", "dtype")
-def laplace(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
+def laplace(key: ArrayLike, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None) -> Value:
     """Floats of `shape` from the Laplace distribution of location 0 and scale 1."""
     held = floating_dtype("laplace", dtype)
     u = uniform_between("laplace", key, checked_shape("laplace", shape), FORMATS[held].above_minus_one, 1.0, held)

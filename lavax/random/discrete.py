@@ -30,7 +30,9 @@ Extents = int | Sequence[int]
 
 
 @one_program("shape", "mode")
-def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None, mode: str = "low") -> Value:
+def bernoulli(
+    key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None, mode: str = "low", *, out_sharding: Any = None
+) -> Value:
     """Truth values, true with probability `p`, by default of the shape of `p`; drawn in the dtype of `p`.
 
     With `mode` "high" two draws each have the precision of small probabilities. Raises ValueError for another mode.
@@ -47,7 +49,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Extents | None = None, 
 
 
 @one_program("shape", "dtype")
-def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
+def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None) -> Value:
     """-1 or 1 with equal probability, in any `dtype` of numbers."""
     held = default_integer() if dtype is None else canonical_dtype(dtype)
     signs = cast(bernoulli(key, 0.5, checked_shape("rademacher", shape)), int32)
@@ -55,7 +57,9 @@ def rademacher(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
 
 
 @one_program("shape", "dtype")
-def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
+def geometric(
+    key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """The number of trials, each with probability `p`, up to the first success: integers from 1 on.
 
     The default shape is that of `p`.
@@ -69,7 +73,9 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Extents | None = None, dtype:
     return cast(lnp.add(lnp.floor(lnp.divide(logarithm, failure)), 1.0), held)
 
 
-def randint(key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None) -> Value:
+def randint(
+    key: ArrayLike, shape: Extents, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """Integers of `shape` in [minval, maxval), to which arrays broadcast; minval if the range is empty.
 
     Bounds that are floats are truncated; those that no `dtype` of 32 and 64 bits holds stand for the nearest that it
@@ -163,6 +169,8 @@ def categorical(
     shape: Extents | None = None,
     replace: bool = True,
     mode: str | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Positions along `axis` of `logits`, each with a probability proportional to exp(logit), as integers.
 

@@ -20,7 +20,7 @@ Extents = int | Sequence[int]
 
 
 @one_program("shape", "dtype")
-def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
+def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None) -> Value:
     """Floats of `shape` from the Cauchy distribution of location 0 and scale 1: tan(pi (u - 1/2))."""
     held = floating_dtype("cauchy", dtype)
     u = uniform_between("cauchy", key, checked_shape("cauchy", shape), FORMATS[held].eps, 1.0, held)
@@ -28,7 +28,7 @@ def cauchy(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
 
 
 @one_program("shape", "dtype")
-def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
+def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None) -> Value:
     """Floats of `shape` from the logistic distribution of location 0 and scale 1: log(u / (1 - u))."""
     held = floating_dtype("logistic", dtype)
     u = uniform_between("logistic", key, checked_shape("logistic", shape), FORMATS[held].tiny, 1.0, held)
@@ -37,7 +37,7 @@ def logistic(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
 
 @one_program("shape", "dtype")
 def lognormal(
-    key: ArrayLike, sigma: ArrayLike = 1.0, shape: Extents | None = None, dtype: Any = None
+    key: ArrayLike, sigma: ArrayLike = 1.0, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Value:
     """exp(sigma x) of standard normal numbers x; by default of the shape of `sigma`."""
     held = floating_dtype("lognormal", dtype)
@@ -47,7 +47,9 @@ def lognormal(
 
 
 @one_program("shape", "dtype")
-def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
+def pareto(
+    key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """Floats from 1 on of the density b / x^(b + 1); by default of the shape of `b`."""
     held = floating_dtype("pareto", dtype)
     extents = drawn_shape("pareto", shape, b)
@@ -56,7 +58,9 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: An
 
 
 @one_program("shape", "dtype")
-def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
+def rayleigh(
+    key: ArrayLike, scale: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """scale sqrt(-2 log u); by default of the shape of `scale`."""
     held = floating_dtype("rayleigh", dtype)
     extents = drawn_shape("rayleigh", shape, scale)
@@ -81,7 +85,7 @@ def weibull_min(
 
 
 @one_program("shape", "dtype")
-def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = None) -> Value:
+def maxwell(key: ArrayLike, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None) -> Value:
     """The lengths of vectors of three standard normal numbers."""
     held = floating_dtype("maxwell", dtype)
     drawn = standard_normal("maxwell", key, (*checked_shape("maxwell", shape), 3), held)
@@ -113,6 +117,8 @@ def triangular(
     right: ArrayLike,
     shape: Extents | None = None,
     dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Floats of a density that rises from `left` to `mode` and falls to `right`; by default of their common shape."""
     held = floating_dtype("triangular", dtype)
@@ -127,7 +133,9 @@ def triangular(
 
 
 @one_program("shape", "dtype")
-def wald(key: ArrayLike, mean: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
+def wald(
+    key: ArrayLike, mean: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """Floats from the Wald (inverse Gaussian) distribution of scale 1; by default of the shape of `mean`.
 
     By Michael, Schucany and Haas (1976). Their smaller root is computed as the product of both roots over the larger,

@@ -152,7 +152,9 @@ def log_gamma_numbers(name: str, key: ArrayLike, a: ArrayLike, shape: tuple[int,
 
 
 @one_program("shape", "dtype")
-def gamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
+def gamma(
+    key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """Floats from the gamma distribution of shape parameter `a` and scale 1; by default of the shape of `a`.
 
     0 for a = 0, NaN for a negative one. The module describes the method and the gradient.
@@ -162,7 +164,9 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any
 
 
 @one_program("shape", "dtype")
-def loggamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
+def loggamma(
+    key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """The logarithms of the numbers of `gamma`, exact even if those are too small for a float."""
     held = floating_dtype("loggamma", dtype)
     return cast(log_gamma_numbers("loggamma", key, a, drawn_shape("loggamma", shape, a), computing(held)), held)
@@ -170,7 +174,13 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Extents | None = None, dtype: 
 
 @one_program("shape", "dtype")
 def beta(
-    key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Extents | None = None, dtype: Any = None
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: Extents | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Floats from the beta distribution of parameters `a` and `b`, by default of their common shape.
 
@@ -192,7 +202,7 @@ def _part_of_sum(first: Value, second: Value) -> Value:
 
 @one_program("shape", "dtype")
 def dirichlet(
-    key: ArrayLike, alpha: ArrayLike, shape: Extents | None = None, dtype: Any = None
+    key: ArrayLike, alpha: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Value:
     """Floats from the Dirichlet distribution, which sum to 1 along the last axis, that of the parameters `alpha`.
 

@@ -25,7 +25,9 @@ def _chisquare(name: str, key: ArrayLike, df: Value, dtype: DType) -> Value:
 
 
 @one_program("shape", "dtype")
-def chisquare(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
+def chisquare(
+    key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """Floats from the chi-squared distribution of `df` degrees of freedom, by default of its shape."""
     held = floating_dtype("chisquare", dtype)
     freedom = spread_parameter(df, drawn_shape("chisquare", shape, df), computing(held))
@@ -34,7 +36,13 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype
 
 @one_program("shape", "dtype")
 def f(
-    key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Extents | None = None, dtype: Any = None
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: Extents | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Floats from the F distribution of `dfnum` and `dfden` degrees of freedom, by default of their common shape."""
     held = floating_dtype("f", dtype)
@@ -46,7 +54,9 @@ def f(
 
 
 @one_program("shape", "dtype")
-def t(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = None) -> Value:
+def t(
+    key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """Floats from Student's t distribution of `df` degrees of freedom, by default of its shape."""
     held = floating_dtype("t", dtype)
     extents = drawn_shape("t", shape, df)
@@ -58,7 +68,9 @@ def t(key: ArrayLike, df: ArrayLike, shape: Extents | None = None, dtype: Any = 
 
 
 @one_program("p", "shape", "dtype")
-def generalized_normal(key: ArrayLike, p: float, shape: Extents = (), dtype: Any = None) -> Value:
+def generalized_normal(
+    key: ArrayLike, p: float, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """Floats of `shape` with a density proportional to exp(-|x|^p)."""
     held = floating_dtype("generalized_normal", dtype)
     extents = checked_shape("generalized_normal", shape)
@@ -72,7 +84,9 @@ def _generalized_normal(key: ArrayLike, p: float, shape: tuple[int, ...], dtype:
 
 
 @one_program("d", "p", "shape", "dtype")
-def ball(key: ArrayLike, d: int, p: float = 2, shape: Extents = (), dtype: Any = None) -> Value:
+def ball(
+    key: ArrayLike, d: int, p: float = 2, shape: Extents = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Value:
     """Points [*shape, d], uniform over the ball of points of `p`-norm at most 1.
 
     By Barthe, Guédon, Mendelson and Naor (2005).

@@ -5,7 +5,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -62,7 +62,9 @@ def _orders_keys(name: str) -> Callable[[Callable[Given, Value]], Callable[Given
 
 @_orders_keys("x")
 @one_program("axis", "independent", either="x")
-def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Value:
+def permutation(
+    key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Value:
     """`x` with its entries along `axis` in a random order; for an int, 0 to x - 1.
 
     With `independent` each line along `axis` has its own order. Sorts by random keys, repeatedly, so that equal keys do

@@ -27,7 +27,12 @@ _COUNTED_BELOW = 10.0
 
 @one_program("shape", "dtype")
 def poisson(
-    key: ArrayLike, lam: ArrayLike, shape: int | Sequence[int] | None = None, dtype: Any = None
+    key: ArrayLike,
+    lam: ArrayLike,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Integers from the Poisson distribution of rate `lam`, by default of its shape.
 

@@ -29,6 +29,8 @@ def multivariate_normal(
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
     method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Normal vectors of the mean `mean` [..., n] and the covariance `cov` [..., n, n], by its Cholesky factor.
 
@@ -66,7 +68,13 @@ def multivariate_normal(
 
 @one_program("n", "shape", "dtype", "m")
 def orthogonal(
-    key: ArrayLike, n: int, shape: int | Sequence[int] = (), dtype: Any = None, m: int | None = None
+    key: ArrayLike,
+    n: int,
+    shape: int | Sequence[int] = (),
+    dtype: Any = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """Matrices [*shape, n, m], m = n by default, with orthonormal columns (rows if n < m), uniformly distributed.
 

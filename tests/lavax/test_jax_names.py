@@ -364,6 +364,27 @@ def test_jit_takes_the_device_that_everything_runs_on() -> None:
             lx.jit(lambda x: x, **{name: (device,)})
 
 
+def test_drawing_and_making_arrays_takes_a_sharding() -> None:
+    """As flax passes it to functions that draw: everything is on one device."""
+    key, x = lx.random.key(0), lnp.arange(6.0)
+    drawn = [
+        (lx.random.normal, (3,)), (lx.random.uniform, (3,)), (lx.random.bits, (3,)), (lx.random.permutation, 4),
+        (lx.random.bernoulli, 0.5, (3,)), (lx.random.randint, (3,), 0, 9), (lx.random.gamma, 2.0, (3,)),
+        (lx.random.truncated_normal, -1.0, 1.0, (3,)), (lx.random.categorical, lnp.zeros(4)),
+        (lx.random.dirichlet, lnp.ones(3)), (lx.random.poisson, 3.0, (3,)), (lx.random.orthogonal, 3),
+    ]  # fmt: skip
+    for function, *arguments in drawn:
+        np.testing.assert_array_equal(function(key, *arguments, out_sharding=None), function(key, *arguments))
+    made = [
+        (lnp.zeros, 3), (lnp.full, (2,), 4.0), (lnp.ones_like, x), (lnp.arange, 3), (lnp.asarray, x), (lnp.array, x),
+        (lnp.reshape, x, (2, 3)), (lnp.ravel, x), (lnp.repeat, x, 2), (lnp.broadcast_to, x, (2, 6)), (lnp.dot, x, x),
+        (lnp.matmul, x, x), (lnp.tensordot, x, x, 1), (lnp.einsum, "i,i", x, x), (lnp.percentile, x, 50.0),
+        (lnp.bincount, lnp.arange(4)),
+    ]  # fmt: skip
+    for function, *arguments in made:
+        np.testing.assert_array_equal(function(*arguments, out_sharding=None), function(*arguments))
+
+
 def test_the_dtype_of_a_dtype_is_itself() -> None:
     x = lnp.ones(2, lnp.bfloat16)
     for given in (x, x.dtype, lnp.bfloat16):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from lavax.base.errors import ShapeError
 from lavax.ir.types import DType, TensorType
@@ -105,7 +106,7 @@ def type_together(name: str, operands: Sequence[Operand], dtype: DType) -> Tenso
     return TensorType(shape, dtype)
 
 
-def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Value:
+def broadcast_to(array: ArrayLike, shape: int | Sequence[int], *, out_sharding: Any = None) -> Value:
     """`array` repeated to `shape`. Raises ShapeError if it does not broadcast to exactly that shape."""
     operand = as_operand(array)
     target = (shape,) if isinstance(shape, int) else tuple(shape)

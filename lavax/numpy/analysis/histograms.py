@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lavax.ir.default_dtypes import default_integer
 from lavax.ir.types import TensorType, float64, int32
@@ -33,7 +33,12 @@ __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_ed
 
 
 def bincount(
-    x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
 ) -> Value:
     """The count of each number from 0 on in the one-axis integers `x`, or the sum of its `weights`.
 

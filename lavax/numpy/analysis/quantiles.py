@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from lavax.ir.types import TensorType, float32, float64, int32
 from lavax.numpy._core.application import as_floating, real_numbers
@@ -181,6 +181,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: ArrayLike | None = None,
+    out_sharding: Any = None,
 ) -> Value:
     """As `quantile`, with `q` in hundredths."""
     refuse_out("percentile", out)

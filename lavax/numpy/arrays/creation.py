@@ -41,7 +41,13 @@ Extents = int | Sequence[int]
 
 
 def asarray(
-    a: ArrayLike, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+    a: ArrayLike,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Value:
     """`a` (array, NumPy array, buffer, scalar, nested lists of any of them) as an array.
 
@@ -89,6 +95,7 @@ def array(
     ndmin: int = 0,
     *,
     device: Any = None,
+    out_sharding: Any = None,
 ) -> Value:
     """As `asarray`; a Python scalar becomes an array of a strong dtype, and an array is copied.
 
@@ -137,22 +144,24 @@ def _filled(name: str, shape: Extents, value: Scalar, dtype: Any, device: Any) -
     return full(shape, value, default_float() if dtype is None else dtype)
 
 
-def zeros(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
+def zeros(shape: Extents, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Value:
     """An array of `shape` full of 0; of the default float if no `dtype` is given."""
     return _filled("zeros", shape, 0, dtype, device)
 
 
-def ones(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
+def ones(shape: Extents, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Value:
     """An array of `shape` full of 1; of the default float if no `dtype` is given."""
     return _filled("ones", shape, 1, dtype, device)
 
 
-def empty(shape: Extents, dtype: Any = None, *, device: Any = None) -> Value:
+def empty(shape: Extents, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Value:
     """An array of `shape` with unspecified elements (zeros); of the default float if no `dtype` is given."""
     return _filled("empty", shape, 0, dtype, device)
 
 
-def full(shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Value:
+def full(
+    shape: Extents, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Value:
     """`fill_value` repeated to `shape`, in `dtype`: its own if None.
 
     Raises ShapeError for negative extents, DtypeError for extents that are not integers.
@@ -175,14 +184,14 @@ def _like(name: str, x: ArrayLike, value: ArrayLike, dtype: Any, shape: Extents 
 
 
 def zeros_like(
-    a: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+    a: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None, out_sharding: Any = None
 ) -> Value:
     """Zeros, by default in the shape and dtype of `a`."""
     return _like("zeros_like", a, 0, dtype, shape, device)
 
 
 def ones_like(
-    a: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+    a: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None, out_sharding: Any = None
 ) -> Value:
     """Ones, by default in the shape and dtype of `a`."""
     return _like("ones_like", a, 1, dtype, shape, device)
@@ -196,7 +205,13 @@ def empty_like(
 
 
 def full_like(
-    a: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Extents | None = None, *, device: Any = None
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: Any = None,
+    shape: Extents | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Value:
     """`fill_value`, by default in the shape and dtype of `a`."""
     return _like("full_like", a, fill_value, dtype, shape, device)

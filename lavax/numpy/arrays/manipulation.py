@@ -44,7 +44,7 @@ def _require_order(name: str, order: str) -> None:
 
 
 def reshape(
-    a: ArrayLike, shape: int | Sequence[int], order: Order = "C", *, copy: bool | None = None
+    a: ArrayLike, shape: int | Sequence[int], order: Order = "C", *, copy: bool | None = None, out_sharding: Any = None
 ) -> Value:
     """`a` in another shape of equal size; one extent may be -1: the one that fits.
 
@@ -70,7 +70,7 @@ def _reversed(value: Value) -> Value:
     return transposed(value, range(value.ndim)[::-1])
 
 
-def ravel(a: ArrayLike, order: Order = "C") -> Value:
+def ravel(a: ArrayLike, order: Order = "C", *, out_sharding: Any = None) -> Value:
     """`a` as one axis: with the last index changing fastest ("C"), or with the first ("F").
 
     Raises ValueError for another order.

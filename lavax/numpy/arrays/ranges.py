@@ -34,7 +34,13 @@ __all__ = ["arange", "geomspace", "linspace", "logspace"]
 
 
 def arange(
-    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, *, device: Any = None
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Value:
     """start, start + step, … below `stop`; with one argument, from 0 below it.
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,12 @@ __all__ = ["repeat", "tile"]
 
 
 def repeat(
-    a: ArrayLike, repeats: int | ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
+    a: ArrayLike,
+    repeats: int | ArrayLike,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
 ) -> Value:
     """`a` with each element repeated `repeats` times along `axis`; None: flattened first.
 

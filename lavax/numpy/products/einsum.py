@@ -59,6 +59,7 @@ def einsum(
     precision: str | None = None,
     preferred_element_type: Any = None,
     _dot_general: DotGeneral | None = None,
+    out_sharding: Any = None,
 ) -> Value:
     """The sum of products that `subscripts` describes: `einsum("ij,jk->ik", x, y)` is the matrix product.
 

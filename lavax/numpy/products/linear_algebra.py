@@ -73,7 +73,12 @@ def _require_inner(name: str, left: Value, right: Value, left_axis: int, right_a
 
 @with_element_type
 def matmul(
-    a: ArrayLike, b: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
+    a: ArrayLike,
+    b: ArrayLike,
+    precision: str | None = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """The matrix product over the last two axes; the axes before these broadcast.
 
@@ -148,7 +153,12 @@ def _without_dropped(value: Value, axes: list[int | None]) -> tuple[Value, list[
 
 @with_element_type
 def dot(
-    a: ArrayLike, b: ArrayLike, precision: str | None = None, preferred_element_type: Any = None
+    a: ArrayLike,
+    b: ArrayLike,
+    precision: str | None = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Value:
     """NumPy's dot: a product with scalars, else the sum over the last axis of `a` and the second to last of `b`.
 
@@ -207,6 +217,7 @@ def tensordot(
     *,
     precision: str | None = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Value:
     """The sum of products over `axes`: the last n of `a` and the first n of `b`, or a pair (of `a`, of `b`).
 
