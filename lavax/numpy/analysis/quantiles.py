@@ -13,7 +13,6 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import cut, reshaped, transposed
 from lavax.numpy._core.operands import ArrayLike, as_operand, cast
 from lavax.numpy._core.out_arguments import refuse_out
-from lavax.numpy._core.promotion import promote
 from lavax.numpy.analysis.weighted_quantiles import by_weights
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.joining import stack
@@ -50,8 +49,8 @@ def quantile(
 ) -> Value:
     """The value below which the fraction `q` of the elements over `axis` (None: all axes) lies; NaN if one is.
 
-    The axes of `q` come first in the result. `method` chooses the value between two elements. Fractions outside
-    0 to 1 give NaN.
+    The axes of `q` come first in the result, which has the dtype of `a`, or that of its means. `method` chooses the
+    value between two elements. Fractions outside 0 to 1 give NaN.
 
     `method` "inverted_cdf" gives the least element that, with all below it, has the fraction `q` of the `weights`: all
     equal, or of the shape of `a` or of `axis`. Weights below 0 and NaN give NaN. Raises ValueError for weights with
@@ -77,8 +76,7 @@ def _quantile(
         raise ValueError(f"{name}: weights need method='inverted_cdf', got {method!r}")
     rows, outer, kept = _rows(name, x, axis)
     count = rows.shape[-1]
-    operand = as_operand(q)
-    dtype, _ = promote([rows, operand])
+    operand, dtype = real_numbers(name, q), rows.type.dtype
     # Positions count up to the number of elements, beyond the precision of 16-bit floats.
     places = dtype if dtype == float64 else float32
     rows, fractions = cast(rows, places), fit(operand, operand.type.with_dtype(places))

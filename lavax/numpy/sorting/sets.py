@@ -96,14 +96,16 @@ def _unique(value: Value, equal_nan: bool, size: int | None, fill_value: Scalar 
     starts, is_one = true_places("unique", is_new, size, _USE_SIZE)
     firsts = take(order, starts, mode="promise_in_bounds")
     if is_one is not None:
-        firsts = where(is_one, firsts, firsts[0])
+        firsts = where(is_one, firsts, order[0])
         starts = where(is_one, starts, count)
     values = take(value, firsts, 0, mode="promise_in_bounds")
     if is_one is not None and fill_value is not None:
         values = where(reshaped(is_one, (is_one.size, *(1,) * (value.ndim - 1))), values, fill_value)
     number = subtract(bind("cumulative_sum", cast(is_new, int32), axis=0), 1)
     inverse = bind("unsort", number, order, axis=0)
-    ends = concatenate([cut(starts, 0, 1, starts.size), constant(count, TensorType((1,), int32))])
+    # There may be more distinct elements than `size`: the last one ends where they begin.
+    within = sum_over(cast(less(number, starts.size), int32), 0, keepdims=True)
+    ends = concatenate([starts, within])[1:]
     return UniqueAll(values, *map(as_positions, (firsts, inverse, subtract(ends, starts))))
 
 

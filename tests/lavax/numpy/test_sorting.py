@@ -148,6 +148,14 @@ def test_unique(dtype: np.dtype) -> None:
     assert lnp.unique(empty).shape == lnp.unique_counts(empty).counts.shape == (0,)
 
 
+def test_counts_of_the_first_distinct_elements() -> None:
+    """The last of them is counted without what comes behind it."""
+    x = np.array([3, 1, 1, 2, 2, 2, 5, 5, 7, 9], F32)
+    for size, counts in ((0, []), (1, [2]), (3, [2, 3, 1]), (6, [2, 3, 1, 2, 1, 1]), (8, [2, 3, 1, 2, 1, 1, 0, 0])):
+        found = lx.compile(lambda x, size=size: lnp.unique(x, return_counts=True, size=size)[1])(x)
+        same([found, lnp.unique_counts(x, size=size).counts], [np.array(counts, I32)] * 2)
+
+
 def test_nan_in_sets() -> None:
     x = np.array([np.nan, 1, np.nan, 1, 2], F32)
     same([lnp.unique(x), lnp.unique(x, equal_nan=False)], [np.unique(x), np.unique(x, equal_nan=False)])

@@ -27,6 +27,22 @@ def test_quantiles_by_weights(axis: Any, keepdims: bool) -> None:
     np.testing.assert_array_equal(hundredths, np.percentile(X, 35, weights=W, **settings))
 
 
+def test_quantiles_have_the_dtype_of_the_array() -> None:
+    """Whatever the fractions have, as in JAX; these are real."""
+    with lx.enable_x64(True):
+        for dtype in (np.float16, np.float32, np.float64):
+            x = lnp.asarray(X.astype(dtype))
+            for q in (40, 40.0, np.float64(40), np.array([40]), np.array([40.0])):
+                for name in ("percentile", "nanpercentile", "quantile", "nanquantile"):
+                    found = getattr(lnp, name)(x, q if name.endswith("percentile") else np.asarray(q) / 100)
+                    assert found.dtype == dtype
+                    expected = np.quantile(X.astype(dtype).astype(np.float64), 0.4)
+                    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=2e-3)
+    for name in ("percentile", "nanpercentile", "quantile", "nanquantile"):
+        with pytest.raises(lx.DtypeError, match="takes real numbers, got c64"):
+            getattr(lnp, name)(X, 0.5j)
+
+
 def test_weights_of_an_axis_count_in_all_rows() -> None:
     found = lnp.quantile(X, 0.4, axis=1, weights=W[1], method="inverted_cdf")
     np.testing.assert_array_equal(found, np.quantile(X, 0.4, axis=1, weights=W[1], method="inverted_cdf"))
