@@ -52,10 +52,10 @@ def named_scan(
     carries, (carry_structure,) = flattened([init])
     sequences, (sequence_structure,) = flattened([xs])
     steps = _length(name, sequences, length)
-    if unroll > 1 and steps % unroll == 0 and steps:
-        return _unrolled_scan(f, init, xs, steps, reverse, unroll)
     slices = [abstract(each.type.with_shape(each.shape[1:]), each.weak) for each in sequences]
     body, carries = trace_loop_body(name, f, [carry_structure, sequence_structure], carries, slices)
+    if unroll > 1 and steps % unroll == 0 and steps:  # each step keeps the carry's types, as the body above does
+        return _unrolled_scan(f, unflatten(carry_structure, carries), xs, steps, reverse, unroll)
     graphs, captured = with_common_captures([body], len(carries) + len(sequences))
     outputs = output_types(body)
     types = [*outputs[: len(carries)], *(type.with_shape((steps, *type.shape)) for type in outputs[len(carries) :])]

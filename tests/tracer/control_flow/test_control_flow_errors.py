@@ -34,3 +34,21 @@ def test_the_message(call: Any, said: str) -> None:
     assert "test_control_flow_errors.py:" in str(caught.value)
     with pytest.raises(ControlFlowTypeError, match=said):
         lx.compile(lambda x: lnp.sum(x) + call())(X)
+
+
+def _to_and_from_16_bits(carry: Any, _: Any) -> tuple[Any, Any]:
+    return carry.astype("uint16" if carry.dtype == "uint32" else "uint32"), carry
+
+
+@pytest.mark.parametrize("unroll", [1, 3, True])
+def test_every_step_of_an_unrolled_scan_keeps_the_types_of_the_carry(unroll: int | bool) -> None:
+    """Not the last one alone: what the first one gives is carried into the second."""
+    message = r"scan: the body gives u16\[5\], but its argument has u32\[5\]"
+    for step in (lambda carry, _: (carry.astype("uint16"), carry), _to_and_from_16_bits):
+        with pytest.raises(lx.ControlFlowTypeError, match=message):
+            lx.lax.scan(step, lnp.ones(5, "uint32"), lnp.arange(4), length=4, unroll=unroll)
+        with pytest.raises(lx.ControlFlowTypeError, match=message):
+            lx.lax.scan(step, lnp.ones(5, "uint32"), lnp.arange(6), unroll=unroll)
+    # A weak number becomes a float in the first step.
+    total, partial = lx.lax.scan(lambda carry, x: (carry + x, carry), 0, lnp.arange(3.0), unroll=unroll)
+    assert total == 3.0 and partial.dtype == "float32" and partial.tolist() == [0.0, 0.0, 1.0]
