@@ -1,6 +1,7 @@
 """Names of JAX's front door: what they do here."""
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -373,6 +374,10 @@ def test_drawing_and_making_arrays_takes_a_sharding() -> None:
         (lx.random.truncated_normal, -1.0, 1.0, (3,)), (lx.random.categorical, lnp.zeros(4)),
         (lx.random.dirichlet, lnp.ones(3)), (lx.random.poisson, 3.0, (3,)), (lx.random.orthogonal, 3),
     ]  # fmt: skip
+    others = {"binomial", "choice", "clone", "double_sided_maxwell", "fold_in", "multinomial", "split", "weibull_min"}
+    for name in set(lx.random.__all__) - others:
+        parameters = inspect.signature(getattr(lx.random, name)).parameters
+        assert "out_sharding" in parameters or "key" in name.lower(), name
     for function, *arguments in drawn:
         np.testing.assert_array_equal(function(key, *arguments, out_sharding=None), function(key, *arguments))
     made = [

@@ -49,8 +49,10 @@ def quantile(
 ) -> Value:
     """The value below which the fraction `q` of the elements over `axis` (None: all axes) lies; NaN if one is.
 
-    The axes of `q` come first in the result, which has the dtype of `a`, or that of its means. `method` chooses the
-    value between two elements. Fractions outside 0 to 1 give NaN.
+    The axes of `q` come first in the result, which has the dtype of `a`; for integers and bools, that of their mean.
+    `method` chooses the value between two elements. Fractions outside 0 to 1 give NaN.
+
+    Raises DtypeError for complex numbers.
 
     `method` "inverted_cdf" gives the least element that, with all below it, has the fraction `q` of the `weights`: all
     equal, or of the shape of `a` or of `axis`. Weights below 0 and NaN give NaN. Raises ValueError for weights with

@@ -310,7 +310,7 @@ def test_an_order_of_steps() -> None:
 
 @pytest.mark.parametrize(
     ("length", "kind"),
-    [(48, 1), (49, 1), (48, 2), (48, 3), (1024, 2), (45, 2), (45, 3), (45, 4), (145, 4)],
+    [(48, 1), (49, 1), (48, 2), (48, 3), (4096, 2), (45, 2), (45, 3), (45, 4), (145, 4)],
 )
 @pytest.mark.parametrize("name", ["dct", "dst"])
 def test_gradients_and_batches_in_the_middle(name: str, length: int, kind: int) -> None:
