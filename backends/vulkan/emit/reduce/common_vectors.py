@@ -25,7 +25,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.operation import names_of_family
 from lavax.passes.kernels.accesses import operand_coordinates
-from lavax.passes.kernels.index import Index
+from lavax.passes.kernels.index import Index, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel, once_a_kernel
 from lavax.passes.kernels.reads import READS, Coordinates
 
@@ -165,8 +165,10 @@ class CommonVectors:
             self.body.define(node, at, GlslValue(names[number], VECTOR))
 
     def _place(self, number: int, walk: RowWalk) -> str:
-        step = self.body.index(walk.visited)
-        return f"scratch[{number * self._length} + {step}]" if number else f"scratch[{step}]"
+        """Where the vector of a step is: those that lanes of a row read at once, one of each run, are neighbours."""
+        run, step = self.group.schedule.run, walk.visited
+        place = linear([(remainder(step, run), self._length // run), (quotient(step, run), 1)], number * self._length)
+        return f"scratch[{self.body.index(place)}]"
 
 
 @once_a_kernel

@@ -148,7 +148,7 @@ def test_results_of_two_vectors(columns: int) -> None:
     np.testing.assert_allclose(run_as_gpu(graph, list(arguments))[0], want, rtol=2e-5, atol=2e-5 * columns)
     if columns == 128:
         (dispatch,) = _dispatches(graph)
-        assert "shared vec4 scratch[64];" in dispatch.shader.source and "scratch[32 + k0]" in dispatch.shader.source
+        assert "shared vec4 scratch[64];" in dispatch.shader.source and "scratch[(k0 + 32)]" in dispatch.shader.source
 
 
 @pytest.mark.parametrize("kind", ["int8", "int4"])
@@ -157,6 +157,9 @@ def test_results_of_integers_in_words(kind: str, rows: int, columns: int, run: i
     matrix, x, weight = QuantizedMatrix.of(_normal(rows, columns), kind), _whole(columns), _whole(columns)
     graph = _graph(lambda matrix, x, weight: matrix.product(_scaled(x, weight)), matrix, x, weight)
     assert [each.run for each in _schedules(graph)] == [run]
+    (dispatch,) = _dispatches(graph)
+    places = {"scratch[k0]", *(f"scratch[(k0 + {number * columns // 4 // run})]" for number in range(1, run))}
+    assert all(f" = {place};" in dispatch.shader.source for place in places)  # lanes read neighbours
     arrays = [np.asarray(leaf) for leaf in lx.tree.leaves((matrix, x, weight))]
     np.testing.assert_allclose(
         run_as_gpu(graph, arrays)[0], interpret(graph, *arrays)[0], rtol=2e-5, atol=2e-5 * columns**0.5
