@@ -1,7 +1,6 @@
 """Shaders of devices that convert exactly between float32 and float16 themselves.
 
-The library converts by integers, which gives the same numbers everywhere and takes several times as long. It still
-rounds: a compiler may take float32 to float16 and back for nothing at all, which it is for what float16 holds.
+The library converts by integers, which gives the same numbers everywhere and takes several times as long.
 """
 from __future__ import annotations
 
@@ -11,9 +10,16 @@ from lavax.shaders_glsl import functions_for
 
 # Capabilities and execution modes for 16-bit floats: SignedZeroInfNanPreserve, DenormPreserve, RoundingModeRTE.
 _MODES = ((4466, 4461), (4464, 4459), (4467, 4462))
+_BITS = "packFloat2x16(f16vec2(x, 0.0))"
+# Drivers take float32 to float16 and back for nothing at all, as it is for what float16 holds; those of NVIDIA do, for
+# all the modes. A workgroup's number along z is 0 in every dispatch, which they do not know, and so they have to round.
 _CONVERSIONS = {
-    "lx_f16_held_to_bits": "uint lx_f16_held_to_bits(float x) { return packFloat2x16(f16vec2(x, 0.0)); }\n",
+    "lx_f16_held_to_bits": f"uint lx_f16_held_to_bits(float x) {{ return {_BITS}; }}\n",
+    "lx_f16_to_bits": f"uint lx_f16_to_bits(float x) {{ return {_BITS}; }}\n",
     "lx_f16_from_bits": "float lx_f16_from_bits(uint h) { return float(unpackFloat2x16(h).x); }\n",
+    "lx_round_to_f16": (
+        f"float lx_round_to_f16(float x) {{ return float(unpackFloat2x16({_BITS} | gl_WorkGroupID.z).x); }}\n"
+    ),
 }
 
 
