@@ -22,6 +22,7 @@ from lavax.backends.vulkan.emit.contract.choose import (
 )
 from lavax.backends.vulkan.emit.contract.parts_for_rows import parts_for_rows
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
+from lavax.backends.vulkan.emit.fourier.beside import are_kept_beside
 from lavax.backends.vulkan.emit.fourier.choose import (
     across_steps_of,
     convolved_steps_of,
@@ -94,6 +95,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
             across_steps=lambda points, behind, numbers, inverse, cosines: across_steps_of(
                 points, behind, numbers, inverse, cosines, profile
             ),
+            beside=lambda points, neighbours, lines: are_kept_beside(points, neighbours, lines, profile),
             paired_steps=lambda points, behind: paired_steps_of(points, behind, profile),
             convolved_steps=lambda least, lines: convolved_steps_of(least, lines, profile),
             odd_steps=lambda points: odd_steps_of(points, profile),

@@ -69,6 +69,9 @@ def _of_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> P
     across = across_of([x], length, largest, False, transforms)
     if across is not None:
         return across.of_reals(x.operands[0])
+    beside = beside_of([x], length, False, transforms)
+    if beside is not None:
+        return beside.of_reals(x.operands[0])
     last, half = len(batch), length // 2
     if _is_odd_line(length, largest, transforms):
         type = x.type.with_shape((*batch, half + 1, 2))
@@ -99,6 +102,9 @@ def _to_real(node: Node, operands: Sequence[Value], transforms: Transforms) -> N
         if imaginary.op == "negate":  # conjugates
             return across.to_reals(_whole(parts(real, imaginary.operands[0])), length, TURNED)
         return across.to_reals(_whole(parts(real, imaginary)), length)
+    beside = beside_of(s.nodes, length, True, transforms)
+    if beside is not None:
+        return beside.to_reals(_whole(parts(*(part.operands[0] for part in s.nodes))), length)
     last, half = len(batch), length // 2
     if _is_odd_line(length, largest, transforms):
         spectrum = reshape(_whole(s), (prod(batch), 1, half + 1, 2))
@@ -150,7 +156,7 @@ class Across:
     def of_reals(self, x: Node, order: int = 0) -> Parts:
         """Half the spectra, or with the order TURNED their conjugates."""
         lines, points, behind = self.form(x)
-        type = x.type.with_shape((*self._shape(x, points // 2 + 1), 2))
+        type = x.type.with_shape((*self.shape(x, points // 2 + 1), 2))
         whole = build("fourier_across_from_reals", reshape(x, (lines, points, 1, behind)), type=type, folded=order)
         return parts(*(transpose(part, self.axes) for part in separated(whole).nodes))
 
@@ -158,7 +164,7 @@ class Across:
         """Of half the spectrum, whose parts lie side by side; with the order TURNED, of its conjugates."""
         lines, half, behind = self.form(spectrum)
         ahead = reshape(spectrum, (lines, 1, half, behind // 2, 2))
-        type = spectrum.type.with_shape(self._shape(spectrum, length)[:-1])
+        type = spectrum.type.with_shape(self.shape(spectrum, length)[:-1])
         found = build("fourier_across_to_reals", ahead, type=type, columns=length, folded=order)
         return transpose(found, self.axes)
 
@@ -166,7 +172,7 @@ class Across:
         """How many lines follow each other, the places of each, and how many are neighbours."""
         return prod(x.shape[: self.axis]), x.shape[self.axis], prod(x.shape[self.axis + 1 :])
 
-    def _shape(self, x: Node, length: int) -> tuple[int, ...]:
+    def shape(self, x: Node, length: int) -> tuple[int, ...]:
         return (*x.shape[: self.axis], length, *x.shape[self.axis + 1 :])
 
 
@@ -184,6 +190,63 @@ def across_of(
     found = Across(axes[-1], axes)
     lines, _, behind = found.form(first.operands[0])
     return found if transforms.across_steps(length, behind, lines * length * behind, inverse, False) else None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Real lines along another axis than the last one, of which so many are neighbours in memory: steps of lines along
+    memory read them where they are, and write what they give in the same order."""
+
+    lines: Across
+    count: int
+
+    def of_reals(self, x: Node, only: int = 0) -> Parts:
+        """Half the spectra, or of lines of an even number of points what of them `fourier_spectrum` gives."""
+        ahead, length, behind = self.lines.form(x)
+        type = x.type.with_shape((*self.lines.shape(x, length // 2 + 1), 2))
+        lines, count = transpose(x, self._along), ahead * behind
+        if length % 2:
+            whole = build("fourier_from_reals", reshape(lines, (count, length, 1)), type=type, beside=self.count)
+        else:
+            pairs = reshape(lines, (count, length // 2, 1, 2))
+            whole = build("fourier_spectrum", pairs, type=type, only=only, beside=self.count)
+        return parts(*(transpose(part, self.lines.axes) for part in separated(whole).nodes))
+
+    def to_reals(self, spectrum: Node, length: int) -> Node:
+        """Of half the spectra, whose parts lie side by side."""
+        half, type = length // 2 + 1, spectrum.type.with_shape(self.lines.shape(spectrum, length)[:-1])
+        lines = transpose(spectrum, (*self._along, len(self._along)))
+        count = spectrum.type.size // (2 * half)
+        if length % 2:
+            attrs = {"columns": length, "beside": self.count}
+            found = build("fourier_to_reals", reshape(lines, (count, 1, half, 2)), type=type, **attrs)
+        else:
+            found = build("fourier_join", reshape(lines, (count, half, 2)), type=type, rest=1, beside=self.count)
+        return transpose(found, self.lines.axes)
+
+    @property
+    def _along(self) -> tuple[int, ...]:
+        """The order of axes in which lines lie along memory, one behind the other as they are neighbours."""
+        axis = self.lines.axis
+        return (*(other for other in range(len(self.lines.axes)) if other != axis), axis)
+
+
+def beside_of(values: Sequence[Node], length: int, inverse: bool, transforms: Transforms) -> Beside | None:
+    """How values, whose lines along the last axis had another one before and are few neighbours in memory, are
+    transformed where they are; None if they are no such, or are best put along memory."""
+    first = values[0]
+    if any(value.op != "transpose" or value.attrs["axes"] != first.attrs["axes"] for value in values):
+        return None
+    axes = tuple(first.attrs["axes"])
+    found = Across(axes[-1], axes)
+    lines, _, count = found.form(first.operands[0])
+    half, largest = length // 2, largest_prime(first, transforms)
+    if not transforms.beside(length, count, lines * count):
+        return None
+    if length % 2:
+        return Beside(found, count) if _is_odd_line(length, largest, transforms) else None
+    has_step = has_steps(half, largest) and len(transforms.mirrored_steps(half, inverse, first.dtype)) > 0
+    return Beside(found, count) if has_step else None
 
 
 def _whole(z: Parts) -> Node:

@@ -5,6 +5,7 @@ Where the device has a last step for the spectra of pairs, it writes that part o
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
@@ -12,8 +13,8 @@ from lavax.ir.ops.lowered.fourier import CONJUGATES, ONLY_REAL, ONLY_SINES
 from lavax.ir.ops.lowered.lines_across import TURNED
 from lavax.passes.build.builder import build, reshape
 from lavax.passes.complex_parts.cosine_lines import reader_counts
-from lavax.passes.complex_parts.fourier import Across, across_of, has_steps, largest_prime
-from lavax.passes.complex_parts.parts import separated
+from lavax.passes.complex_parts.fourier import across_of, beside_of, has_steps, largest_prime
+from lavax.passes.complex_parts.parts import Parts, separated
 from lavax.passes.target.target import Transforms
 
 
@@ -25,10 +26,9 @@ def with_spectrum_parts(graph: Graph, transforms: Transforms) -> Graph:
     readers, is_changed = reader_counts(graph), False
     for node in graph.nodes:
         part = _part_of(node, readers)
-        across = _conjugates_across(part, transforms) if part is not None else None
-        if part is not None and across is not None:
-            (x,) = part[0].operands
-            found[node] = build("complex", *across.of_reals(found[x], TURNED).nodes)
+        conjugates = _conjugates_where_they_are(part, found, transforms) if part is not None else None
+        if conjugates is not None:
+            found[node] = build("complex", *conjugates.nodes)
             is_changed = True
         elif part is not None and _has_step(*part, transforms):
             lines, only = part
@@ -48,12 +48,20 @@ def _step(pairs: Node, node: Node, only: int) -> Node:
     return build("complex", *separated(whole).nodes)
 
 
-def _conjugates_across(part: tuple[Node, int], transforms: Transforms) -> Across | None:
-    """How the conjugates are found where lines along another axis have steps of their own: of lines turned round."""
+def _conjugates_where_they_are(
+    part: tuple[Node, int], found: Mapping[Node, Node], transforms: Transforms
+) -> Parts | None:
+    """The conjugates where lines along another axis are not put along memory: of lines turned round, or of those that
+    lie beside each other."""
     lines, only = part
     if only != CONJUGATES or lines.op != "transpose":
         return None
-    return across_of([lines], lines.shape[-1], largest_prime(lines, transforms), False, transforms)
+    length = lines.shape[-1]
+    across = across_of([lines], length, largest_prime(lines, transforms), False, transforms)
+    if across is not None:
+        return across.of_reals(found[lines.operands[0]], TURNED)
+    beside = beside_of([lines], length, False, transforms) if length % 2 == 0 else None
+    return beside.of_reals(found[lines.operands[0]], CONJUGATES) if beside is not None else None
 
 
 def _part_of(node: Node, readers: dict[Node, int]) -> tuple[Node, int] | None:

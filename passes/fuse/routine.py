@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import OPERANDS as ATTENTION
@@ -32,6 +33,8 @@ _WITH_TABLES = frozenset(("fourier_cut", "fourier_filtered", "fourier_padded"))
 # that lines beside each other read are still in the cache (docs/performance/transforms_on_cpus.md, "Real lines
 # across").
 _LONG_ACROSS = 512
+# Of these steps, those with this attribute read lines in the order of cosine transforms.
+_READ_FOLDED = frozenset(("fourier_cosines", "fourier_step"))
 # Routines whose lanes have neighbours along the last axes of the operands that are read often.
 _OF_NEIGHBOURS = frozenset(("depthwise_conv",))
 
@@ -73,7 +76,8 @@ def _stored_for_transform(fusion: Fusion, node: Node, operand: Node) -> Node | N
     while turned.op == "reshape" and turned not in fusion.draft_of:
         (turned,) = turned.operands
     is_across = turned not in fusion.draft_of and _moves_neighbours(turned)
-    return turned if is_across and turned.shape[-1] >= _LONG_ACROSS else None
+    is_long = is_across and turned.shape[-1] >= _LONG_ACROSS
+    return turned if is_long and not _reads_beside(fusion, node, turned) else None
 
 
 def _reads_once(fusion: Fusion, node: Node) -> bool:
@@ -107,6 +111,15 @@ def _moves_neighbours(node: Node) -> bool:
     (operand,), axes = node.operands, node.attrs["axes"]
     last = max((axis for axis, extent in enumerate(operand.shape) if extent > 1), default=0)
     return any(node.shape[axis] > 1 for axis in range(axes.index(last) + 1, node.type.rank))
+
+
+def _reads_beside(fusion: Fusion, node: Node, turned: Node) -> bool:
+    """Whether a step reads lines where they were before they were transposed. One that reads four numbers at a time
+    from places of its own does not."""
+    if node.op in _READ_FOLDED and node.attrs["folded"]:
+        return False
+    (operand,), axes, length = turned.operands, turned.attrs["axes"], turned.shape[-1]
+    return fusion.target.transforms.beside(length, prod(operand.shape[axes[-1] + 1 :]), turned.type.size // length)
 
 
 def _is_computed(node: Node) -> bool:

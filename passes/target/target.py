@@ -204,6 +204,10 @@ def _no_paired_steps(points: int, behind: int) -> Sequence[int]:
     return ()
 
 
+def _none_beside(points: int, neighbours: int, lines: int) -> bool:
+    return False
+
+
 def _no_across_steps(points: int, behind: int, numbers: int, inverse: bool, cosines: bool) -> Sequence[int]:
     return ()
 
@@ -225,6 +229,9 @@ class Transforms:
     # have so many numbers, with the step on real numbers first, and whether a cosine transform has real numbers at both
     # ends; none if lines are put along memory before.
     across_steps: Callable[[int, int, int, bool, bool], Sequence[int]] = _no_across_steps
+    # Whether steps of lines along memory read and write real lines of so many points where they are, of which so many
+    # are neighbours in memory, by how many lines there are; if not, these are put along memory before.
+    beside: Callable[[int, int, int], bool] = _none_beside
     # Of a cosine or sine transform of type 4, of so many points that are pairs of real ones, if so many lines are
     # neighbours in memory; none if it is a transform of complex numbers that are made of them.
     paired_steps: Callable[[int, int], Sequence[int]] = _no_paired_steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -460,6 +461,25 @@ def _depthwise() -> Iterator[Case]:
         yield case_of("depthwise_conv", f"{TensorType(x, dtype)}-{weights}-{run}", values, attrs)
 
 
+# Of six lines, three beside each other: the shapes of the operand and of the result, and other attributes.
+_BESIDE: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
+    "fourier_from_reals": ((6, 7, 1), (2, 4, 3, 2), {}),
+    "fourier_join": ((6, 9, 2), (2, 16, 3), {"rest": 1}),
+    "fourier_spectrum": ((6, 8, 3, 2), (2, 25, 3, 2), {"only": CONJUGATES}),
+    "fourier_step": ((6, 8, 1, 5, 2), (2, 80, 3), {"reverse": True}),
+    "fourier_to_half": ((6, 3, 1, 4, 2), (2, 11, 3, 2), {"columns": 7}),
+    "fourier_to_reals": ((6, 3, 4, 2), (2, 21, 3), {"columns": 7}),
+}
+
+
+def _also_beside(op: str, others: Callable[[], Iterator[Case]]) -> Iterator[Case]:
+    yield from others()
+    (operand, result, attrs) = _BESIDE[op]
+    for dtype in (float32, float64):
+        values = sample(generator(f"beside{op}"), TensorType(operand, dtype))
+        yield case_of(op, f"{dtype}-beside", [values], {**attrs, "beside": 3}, TensorType(result, dtype))
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     **{op: partial(_cumulative, op) for op in CUMULATIVE},
     **{op: partial(_chunks, op) for op in ("chunk_totals", "cumulative_chunks")},
@@ -476,16 +496,16 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fourier_cosines": _cosines,
     "fourier_from_cosines": _from_cosines,
     "fourier_from_half": _from_half,
-    "fourier_from_reals": _from_reals,
+    "fourier_from_reals": partial(_also_beside, "fourier_from_reals", _from_reals),
     "fourier_cut": _cut,
     "fourier_filtered": _filtered,
-    "fourier_join": _joins,
+    "fourier_join": partial(_also_beside, "fourier_join", _joins),
     **{op: partial(_paired, op) for op in ("fourier_from_paired", "fourier_paired", "fourier_to_paired")},
     "fourier_padded": _padded,
-    "fourier_spectrum": _spectra,
-    "fourier_step": _fourier_steps,
-    "fourier_to_half": _to_half,
-    "fourier_to_reals": _to_reals,
+    "fourier_spectrum": partial(_also_beside, "fourier_spectrum", _spectra),
+    "fourier_step": partial(_also_beside, "fourier_step", _fourier_steps),
+    "fourier_to_half": partial(_also_beside, "fourier_to_half", _to_half),
+    "fourier_to_reals": partial(_also_beside, "fourier_to_reals", _to_reals),
     "merge_runs": _merge_runs,
     "trigonometric_4": _trigonometric_4,
     "search_sorted": _search_sorted,

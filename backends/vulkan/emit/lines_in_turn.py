@@ -55,10 +55,16 @@ def lines_at_a_time(kernels: Sequence[Kernel], profile: DeviceProfile) -> int:
     is_seen = all((part.in_parts or frozenset()) <= {*part.by_descriptor} for part in in_parts(seen))
     is_seen &= _result(seen[-1]) in seen[-1].by_descriptor
     longest = max(kernel.graph.outputs[0].type.nbytes for kernel in kernels) // max(lines, 1)
-    together = max(limits.nbytes // max(longest, 1), 1)
+    together = _whole(max(limits.nbytes // max(longest, 1), 1), kernels[-1])
     fits = is_seen and _count(slots_in_turn(seen)) <= REST_WORD and longest <= limits.longest
     are_few = lines * longest <= limits.nbytes  # a dispatch more would take longer than one processor needs for all
     return together if fits and (are_few or lines >= limits.parts * together) else 0
+
+
+def _whole(lines: int, last: Kernel) -> int:
+    """So many lines or more, whose results are one part of what the last step writes."""
+    beside = int(last.graph.outputs[0].attrs.get("beside", 1))
+    return -(-lines // beside) * beside
 
 
 def _result(kernel: Kernel) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from lavax.base.errors import DtypeError, ShapeError
 from lavax.ir.operation import Attributes, Operation, define
+from lavax.ir.ops.lowered.beside import BESIDE, check_beside, put_beside
 from lavax.ir.types import TensorType, float32, float64
 
 _DTYPES = (float32, float64)
@@ -22,6 +23,7 @@ def _infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorTy
         raise ShapeError(f"fourier_step: {x} is no [lines,points,rest,behind,2]")
     _, points, rest, behind, _ = x.shape
     _check_fold("fourier_step", x, attrs, points * rest * behind, behind if not attrs["reverse"] else rest)
+    check_beside("fourier_step", attrs, x.shape[0])
     return of_size("fourier_step", declared, x, x.size)
 
 
@@ -66,8 +68,13 @@ def _check_fold(name: str, x: TensorType, attrs: Attributes, numbers: int, apart
 # [b, m, 1, n·c, 2]. With `reverse` the sign of all exponents is +. With `folded` a first step (c = 1) reads a line of
 # 2n·m real numbers x[0], x[2], …, x[3], x[1], and a last one in reverse (m = 1) has numbers in that order, which it
 # writes to their places; those at odd places are multiplied by `folded`, 1 or −1.
+# With `beside` the result are real lines, of an inverse, that lie beside each other (beside.py), as in the operations
+# below.
 _FOLD = {"folded": 0}
-define(Operation("fourier_step", "lowered", _infer, _evaluate, ("reverse", "folded"), typed=True, defaults=_FOLD))
+_FOLD_BESIDE = {**_FOLD, **BESIDE}
+_STEP = ("reverse", *_FOLD_BESIDE)
+_REALS_BESIDE = put_beside(_evaluate, 1)
+define(Operation("fourier_step", "lowered", _infer, _REALS_BESIDE, _STEP, typed=True, defaults=_FOLD_BESIDE))
 
 
 def _infer_spectrum(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
@@ -80,6 +87,9 @@ def _infer_spectrum(operands: Sequence[TensorType], attrs: Attributes, declared:
     sizes = {0: 2 * whole, ONLY_REAL: whole, ONLY_SINES: whole - 2, CONJUGATES: 2 * whole}
     if attrs["only"] not in sizes:
         raise ShapeError(f"fourier_spectrum: only is one of {(*sizes,)}, not {attrs['only']}")
+    check_beside("fourier_spectrum", attrs, lines)
+    if attrs["beside"] > 1 and attrs["only"] in (ONLY_REAL, ONLY_SINES):
+        raise ShapeError(f"fourier_spectrum: whole numbers lie beside each other, not what only={attrs['only']} leaves")
     return of_size("fourier_spectrum", declared, x, lines * sizes[attrs["only"]])
 
 
@@ -104,6 +114,7 @@ def _infer_join(operands: Sequence[TensorType], attrs: Attributes, declared: Ten
     if attrs["rest"] < 1 or (x.shape[1] - 1) % attrs["rest"]:
         raise ShapeError(f"fourier_join: {x} has no lines of {attrs['rest']} places")
     _check_fold("fourier_join", x, attrs, x.shape[1] - 1, attrs["rest"])
+    check_beside("fourier_join", attrs, x.shape[0])
     return of_size("fourier_join", declared, x, 2 * x.shape[0] * (x.shape[1] - 1))
 
 
@@ -201,8 +212,10 @@ def _joined(s: np.ndarray, attrs: Attributes, type: TensorType, dtype: np.dtype)
 # (z[k] + z̄[h−k])/2 − i/2·exp(−πi·k/h)·(z[k] − z̄[h−k]) for h = n·c, with k and h − k modulo h.
 # With `only` there are the real parts [b, n·c + 1] (1), or the negated imaginary ones of k from 1 to h − 1 (2), or the
 # conjugates (3).
-_ONLY = {"only": 0}
-define(Operation("fourier_spectrum", "lowered", _infer_spectrum, _evaluate_spectrum, ("only",), True, defaults=_ONLY))
+_ONLY = {"only": 0, **BESIDE}
+_NUMBERS_BESIDE = put_beside(_evaluate_spectrum, 2)
+_SPECTRUM = tuple(_ONLY)
+define(Operation("fourier_spectrum", "lowered", _infer_spectrum, _NUMBERS_BESIDE, _SPECTRUM, True, defaults=_ONLY))
 # The same of a line of 2h real numbers, whose spectrum a + bi tables c and s of frequencies make real: [b, n, c, 2],
 # [h + 1], [h + 1] -> [b, 2h]: 2(a[k]·c[k] + b[k]·s[k]) at the place k, and 2(a[k]·s[k] − b[k]·c[k]) at 2h − k for k
 # from 1 to h − 1; with `reverse` all in the opposite order. With `folded` (c = 1) the line is read as by
@@ -212,8 +225,9 @@ define(Operation("fourier_cosines", "lowered", _infer_cosines, _evaluate_cosines
 # The first step of the inverse: [b, n·m + 1, 2] -> [b, m, n, 2] for m = `rest`, as `fourier_step` in reverse does
 # of s[k] + s̄[h−k] + i·exp(πi·k/h)·(s[k] − s̄[h−k]) for h = n·m. The imaginary parts of s[0] and s[h] are ignored.
 # With `folded` (m = 1) the line is written as by `fourier_step`.
-_JOIN = ("rest", "folded")
-define(Operation("fourier_join", "lowered", _infer_join, _evaluate_join, _JOIN, typed=True, defaults=_FOLD))
+_JOIN = ("rest", *_FOLD_BESIDE)
+_JOIN_BESIDE = put_beside(_evaluate_join, 1)
+define(Operation("fourier_join", "lowered", _infer_join, _JOIN_BESIDE, _JOIN, typed=True, defaults=_FOLD_BESIDE))
 # The same of the spectrum that a cosine transform of type 3 of lines x [b, 2h] has: s[k] = (x[k] − i·x[2h−k])·
 # exp(πi·k/4h) for k from 0 to h, with x[2h] = 0. The first number of x is multiplied by `first`.
 define(
@@ -222,7 +236,7 @@ define(
         "lowered",
         _infer_from_cosines,
         _evaluate_from_cosines,
-        (*_JOIN, "first"),
+        ("rest", "folded", "first"),
         True,
         defaults={**_FOLD, "first": 1.0},
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from lavax.base.errors import ShapeError
 from lavax.ir.operation import Attributes, Operation, define
+from lavax.ir.ops.lowered.beside import BESIDE, check_beside, put_beside
 from lavax.ir.ops.lowered.fourier import check_dtype, of_size
 from lavax.ir.types import TensorType
 
@@ -25,6 +26,7 @@ def _infer_from_reals(operands: Sequence[TensorType], attrs: Attributes, declare
     if x.rank != 3 or x.shape[1] % 2 == 0:
         raise ShapeError(f"fourier_from_reals: {x} is no [lines,points,rest] of an odd number of points")
     lines, points, rest = x.shape
+    _check_beside("fourier_from_reals", attrs, lines)
     if attrs["cosines"]:
         if rest != 1:
             raise ShapeError(f"fourier_from_reals: {x} has no whole lines for cosines")
@@ -40,11 +42,18 @@ def _infer_to_half(operands: Sequence[TensorType], attrs: Attributes, declared: 
     if x.rank != 5 or x.shape[-1] != 2 or not _holds(x.shape[3], attrs["columns"]):
         raise ShapeError(f"fourier_to_half: {x} is no [lines,points,rest,half of {attrs['columns']} columns,2]")
     lines, points, rest, _, _ = x.shape
+    _check_beside("fourier_to_half", attrs, lines)
     length = points * rest * attrs["columns"]
     if attrs["cosines"]:
         _check_tables("fourier_to_half", x, tables, attrs["cosines"], length)
         return of_size("fourier_to_half", declared, x, lines * length)
     return of_size("fourier_to_half", declared, x, lines * (length + 1))
+
+
+def _check_beside(name: str, attrs: Attributes, lines: int) -> None:
+    check_beside(name, attrs, lines)
+    if attrs["beside"] > 1 and attrs["cosines"]:
+        raise ShapeError(f"{name}: half the spectra lie beside each other, not cosines")
 
 
 def _check_tables(name: str, x: TensorType, tables: Sequence[TensorType], kind: int, length: int) -> None:
@@ -75,6 +84,7 @@ def _infer_to_reals(operands: Sequence[TensorType], attrs: Attributes, declared:
     if attrs["folded"] not in (-1, 0, 1):
         raise ShapeError(f"fourier_to_reals: folded is -1, 0 or 1, not {attrs['folded']}")
     lines, rest, _, _ = x.shape
+    check_beside("fourier_to_reals", attrs, lines)
     return of_size("fourier_to_reals", declared, x, lines * rest * attrs["columns"])
 
 
@@ -179,23 +189,26 @@ def _by_parts(z: np.ndarray, type: TensorType, dtype: np.dtype) -> np.ndarray:
 # real with two tables c and s: [b, n, 1], [h], [h] -> [b, n]. Of type 2, 2(a·c + b·s) is at the place f, and
 # 2(a·s − b·c) at n − f. −2: in the opposite order. Of type 4 (Chan and Ho 1990), the first is at the place k with
 # 2k + 1 = f modulo n, and the other, negated if n is 3 modulo 4, at n − 1 − k.
-_NO_COSINES = {"cosines": 0}
+#
+# With `beside` half the spectra, or below the real lines, lie beside each other (beside.py).
+_FROM_REALS = {"cosines": 0, **BESIDE}
 define(
     Operation(
         "fourier_from_reals",
         "lowered",
         _infer_from_reals,
-        _evaluate_from_reals,
-        ("cosines",),
+        put_beside(_evaluate_from_reals, 2),
+        tuple(_FROM_REALS),
         typed=True,
-        defaults=_NO_COSINES,
+        defaults=_FROM_REALS,
     )
 )
 # [b, n, m, h, 2] -> [b, (n·m·c + 1)/2, 2] for c `columns`, of which the first h are there: transforms along n. Column l
 # of the frequency k at place p is the frequency l + c·(p + m·k) of the whole line, or if that lies beyond half the
 # line, the conjugate of the opposite one.
-_HALF = ("columns", "cosines")
-define(Operation("fourier_to_half", "lowered", _infer_to_half, _evaluate_to_half, _HALF, True, defaults=_NO_COSINES))
+_HALF = ("columns", *_FROM_REALS)
+_HALF_BESIDE = put_beside(_evaluate_to_half, 2)
+define(Operation("fourier_to_half", "lowered", _infer_to_half, _HALF_BESIDE, _HALF, True, defaults=_FROM_REALS))
 # The inverse: [b, (n·m·c + 1)/2, 2] -> [b, m, n, h, 2] for m = `rest` and c `columns`: what `fourier_step` in reverse
 # makes of the first h columns of the whole spectrum. The imaginary part of the first number is ignored.
 _FROM_HALF = ("columns", "rest")
@@ -203,15 +216,15 @@ define(Operation("fourier_from_half", "lowered", _infer_from_half, _evaluate_fro
 # [b, m, h, 2] -> f[b, n, m] for n `columns`, of which the first h are there: turned as there, and the sum over
 # all n frequencies, of which k and n − k are conjugates. The imaginary part of the frequency 0 is ignored.
 # With `folded` the line is x[0], x[2], …, x[3], x[1], and x is written, at odd places times that, 1 or −1.
-_TO_REALS = ("columns", "folded")
+_TO_REALS = {"folded": 0, **BESIDE}
 define(
     Operation(
         "fourier_to_reals",
         "lowered",
         _infer_to_reals,
-        _evaluate_to_reals,
-        _TO_REALS,
+        put_beside(_evaluate_to_reals, 1),
+        ("columns", *_TO_REALS),
         typed=True,
-        defaults={"folded": 0},
+        defaults=_TO_REALS,
     )
 )

@@ -7,11 +7,21 @@ Transforms of real lines have a last step of their own, and their inverses a fir
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from lavax.ir.graph import Node
 from lavax.ir.ops.lowered.fourier import CONJUGATES, ONLY_REAL
 from lavax.ir.types import TensorType
-from lavax.passes.build.builder import broadcast, build, concatenate, flip, negate, reshape, slice_along
+from lavax.passes.build.builder import (
+    broadcast,
+    build,
+    concatenate,
+    flip,
+    negate,
+    reshape,
+    slice_along,
+    transpose,
+)
 from lavax.passes.complex_parts.parts import Parts, Real, interleaved, separated
 from lavax.passes.complex_parts.real_lines import cosine_spectra, joined, taken_apart
 from lavax.passes.target.target import Target
@@ -30,7 +40,15 @@ def _steps(node: Node, target: Target) -> Node:
         return _steps(build("fourier_step", x, type=node.type, reverse=False), target)
     if rest > 1 or fold:
         return node
-    return _in_steps(x, _widths(x, target), reverse, node.type)
+    return _whole_in_steps(x, node, reverse, target)
+
+
+def _whole_in_steps(x: Node, node: Node, reverse: bool, target: Target) -> Node:
+    """What a node is, which has all steps of lines that no other steps are before or behind."""
+    widths = _widths(x, target)
+    if node.attrs.get("beside", 1) == 1:
+        return _in_steps(x, widths, reverse, node.type)
+    return _put_beside(_in_steps(x, widths, reverse), node, 1)
 
 
 def _widths(x: Node, target: Target) -> Sequence[int]:
@@ -40,17 +58,18 @@ def _widths(x: Node, target: Target) -> Sequence[int]:
 
 
 def _in_steps(
-    x: Node, widths: Sequence[int], reverse: bool, type: TensorType | None = None, fold: int = 0
+    x: Node, widths: Sequence[int], reverse: bool, type: TensorType | None = None, fold: int = 0, beside: int = 1
 ) -> Node:
     """[lines,points,1,behind,2] after the steps of these widths, as [lines,rest,1,behind,2], or as `type`. The first
-    one is `folded`, or in reverse the last one."""
+    one is `folded`, or in reverse the last one, whose lines lie `beside` each other."""
     lines, points, _, behind, _ = x.shape
     for number, width in enumerate(widths, 1):
         rest, is_last = points // width, number == len(widths)
         after = x.type.with_shape((lines, rest, 1, width * behind, 2))
         form = reshape(x, (lines, width, rest, behind, 2))
         own = fold if (is_last if reverse else number == 1) else 0
-        x = build("fourier_step", form, type=type if type and is_last else after, reverse=reverse, folded=own)
+        attrs = {"reverse": reverse, "folded": own, "beside": beside if is_last else 1}
+        x = build("fourier_step", form, type=type if type and is_last else after, **attrs)
         points, behind = rest, behind * width
     return x
 
@@ -71,10 +90,10 @@ def _spectrum(node: Node, target: Target) -> Node:
     if not steps:
         found = _in_steps(whole, _widths(whole, target), False)
         spectra = taken_apart(separated(reshape(found, (lines, points, 2))))
-        return reshape(_only(spectra, node.attrs["only"]), node.shape)
+        return _put_beside(_only(spectra, node.attrs["only"]), node, 2)
     *widths, last = steps
     ahead = reshape(_in_steps(whole, widths, False), (lines, last, points // last, 2))
-    return build("fourier_spectrum", ahead, type=node.type, only=node.attrs["only"])
+    return build("fourier_spectrum", ahead, type=node.type, only=node.attrs["only"], beside=node.attrs["beside"])
 
 
 def _only(spectra: Parts, only: int) -> Node:
@@ -126,23 +145,34 @@ def _join(node: Node, target: Target) -> Node:
     steps, fold = _mirrored_widths(x, points, True, target), node.attrs["folded"]
     ordered = target.transforms.folded_order(steps, True) if fold else steps
     if fold and not ordered:
-        plain = build(node.op, x, type=x.type.with_shape((lines, 2 * points)), rest=1, **_first(node))
+        plain = build(node.op, x, type=x.type.with_shape((lines, 2 * points)), rest=1, **_kept(node, "first"))
         return reshape(_unfolded(_join(plain, target), fold), node.shape)
     steps = ordered or steps
     if not steps:
         spectrum = cosine_spectra(x, node.attrs["first"]) if node.op == "fourier_from_cosines" else separated(x)
         whole = reshape(interleaved(joined(spectrum)), (lines, points, 1, 1, 2))
-        return _in_steps(whole, _widths(whole, target), True, node.type)
+        return _whole_in_steps(whole, node, True, target)
     *widths, first = steps
     rest = points // first
-    type = x.type.with_shape((lines, rest, 1, first, 2)) if widths else node.type
-    found = build(node.op, x, type=type, rest=rest, folded=0 if widths else fold, **_first(node))
-    return _in_steps(found, widths, True, node.type, fold) if widths else found
+    if not widths:
+        return build(node.op, x, type=node.type, rest=rest, folded=fold, **_kept(node, "first", "beside"))
+    type = x.type.with_shape((lines, rest, 1, first, 2))
+    found = build(node.op, x, type=type, rest=rest, **_kept(node, "first"))
+    return _in_steps(found, widths, True, node.type, fold, **_kept(node, "beside"))
 
 
-def _first(node: Node) -> dict[str, float]:
-    """What multiplies the first number of a line, if the step has such a factor."""
-    return {name: node.attrs[name] for name in ("first",) if name in node.attrs}
+def _kept(node: Node, *names: str) -> dict[str, Any]:
+    """Those of the attributes that the step has."""
+    return {name: node.attrs[name] for name in names if name in node.attrs}
+
+
+def _put_beside(found: Node, node: Node, words: int) -> Node:
+    """Lines of numbers of so many words, which follow each other, as the step has them."""
+    beside, lines = node.attrs["beside"], node.operands[0].shape[0]
+    if beside == 1:
+        return reshape(found, node.shape)
+    apart = reshape(found, (lines // beside, beside, node.type.size // (lines * words), words))
+    return reshape(transpose(apart, (0, 2, 1, 3)), node.shape)
 
 
 def _folded(lines: Node, sign: int) -> Node:
@@ -172,7 +202,8 @@ def _from_reals(node: Node, target: Target) -> Node:
     form = x.type.with_shape((lines, rest, 1, held, 2))
     x = _in_steps(build("fourier_from_reals", reshape(x, (lines, first, rest)), type=form), widths, False)
     ahead = reshape(x, (lines, last, rest // last, held, 2))
-    return build("fourier_to_half", ahead, *tables, type=node.type, columns=first, cosines=node.attrs["cosines"])
+    attrs = {"cosines": node.attrs["cosines"], "beside": node.attrs["beside"]}
+    return build("fourier_to_half", ahead, *tables, type=node.type, columns=first, **attrs)
 
 
 def _to_reals(node: Node, target: Target) -> Node:
@@ -188,7 +219,8 @@ def _to_reals(node: Node, target: Target) -> Node:
     s = reshape(s, (lines, half, 2))
     found = build("fourier_from_half", s, type=form, columns=last, rest=rest // first)
     ahead = reshape(_in_steps(found, widths, True), (lines, rest, held, 2))
-    return build("fourier_to_reals", ahead, type=node.type, columns=last, folded=node.attrs["folded"])
+    attrs = {"folded": node.attrs["folded"], "beside": node.attrs["beside"]}
+    return build("fourier_to_reals", ahead, type=node.type, columns=last, **attrs)
 
 
 def _across_from_reals(node: Node, target: Target) -> Node:
@@ -220,7 +252,7 @@ def _across_to_reals(node: Node, target: Target) -> Node:
     held, rest = last // 2 + 1, points // last
     form = s.type.with_shape((lines, rest // first, 1, first * held * behind, 2))
     s = s if cosines else reshape(s, (lines, points // 2 + 1, behind, 2))
-    attrs = {"length": points, "columns": last, "rest": rest // first, "cosines": cosines, **_first(node)}
+    attrs = {"length": points, "columns": last, "rest": rest // first, "cosines": cosines, **_kept(node, "first")}
     found = build("fourier_across_from_half", s, type=form, **attrs)
     ahead = reshape(_in_steps(found, widths, True), (lines, rest, held, behind, 2))
     return build("fourier_across_to_reals", ahead, type=node.type, columns=last, folded=node.attrs["folded"])

@@ -129,6 +129,29 @@ def move_by_digit(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: 
     return sorted(arrays[0][tuple(row)].tolist(), key=lambda value: digit_of(value, attrs))[rank]
 
 
+def _beside(words: int, *form: int) -> Callable[[Definition], Definition]:
+    """Of a definition whose places are of lines that follow each other, in that form, one of lines that may lie beside
+    each other, whose numbers have so many words."""
+
+    def decorated(definition: Definition) -> Definition:
+        def defined(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+            count = attrs.get("beside", 1)
+            if count == 1:
+                return definition(arrays, attrs, type, place)
+            lines = len(arrays[0])
+            shape = np.empty(type.size).reshape(lines, *form).shape
+            beside = (lines // count, type.size // (lines * words), count, words)
+            part, number, line, word = np.unravel_index(np.ravel_multi_index(place, type.shape), beside)
+            at = ((part * count + line) * beside[1] + number) * words + word
+            inner = tuple(int(n) for n in np.unravel_index(at, shape))
+            return definition(arrays, {**attrs, "beside": 1}, TensorType(shape, type.dtype), inner)
+
+        return defined
+
+    return decorated
+
+
+@_beside(2, -1, 2)
 def fourier_spectrum(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The transform of the real line whose points, in the order of the steps before, are pairs of numbers; of one part
     alone the real one, or the negated imaginary one without the ends; or their conjugates."""
@@ -191,6 +214,7 @@ def fourier_cosines(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type
     return 2 * (real * cosine + imaginary * sine if at == frequency else real * sine - imaginary * cosine)
 
 
+@_beside(1, 1, -1, 2)
 def fourier_join(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """A step in reverse, of the pairs that a half of a spectrum gives."""
     s = arrays[0]
@@ -232,6 +256,7 @@ def fourier_from_cosines(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any],
     return fourier_join([spectrum], attrs, type, place)
 
 
+@_beside(1, -1)
 def fourier_step(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The sum of the points of a line, each turned by its place and frequency, and then by the twiddle factor."""
     x, fold = arrays[0], attrs["folded"]
@@ -304,6 +329,7 @@ def fourier_to_paired(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], ty
     return number.real if at % 2 == 0 else number.imag if attrs["sines"] else -number.imag
 
 
+@_beside(2, -1, 2)
 def fourier_from_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The sum of the real points of a line, each turned by its place and frequency, and then by the twiddle factor."""
     x = arrays[0]
@@ -339,6 +365,7 @@ def _odd_cosine(
     return 2 * sign * (real * sine - imaginary * cosine)
 
 
+@_beside(2, -1, 2)
 def fourier_to_half(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The frequency column + columns·row of the line, or the conjugate of the opposite one."""
     x, columns = arrays[0], attrs["columns"]
@@ -375,6 +402,7 @@ def fourier_from_half(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], ty
     return _part(found, side)
 
 
+@_beside(1, -1)
 def fourier_to_reals(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """The real part of the sum over all frequencies, those beyond half as conjugates."""
     z, points = arrays[0], attrs["columns"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lavax.backends.vulkan.emit.fourier.beside import lines_beside, place_beside, writes_parts_apart
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
@@ -62,13 +63,18 @@ def read_four(routine: RoutineShader, operand: Node, position: Index) -> str:
 
 def write_real(routine: RoutineShader, position: Index, text: str) -> None:
     """Writes a real number, of which a position counts each."""
-    at = unflatten(position, routine.node.shape)
+    at = unflatten(place_beside(routine, position, 1), routine.node.shape)
     routine.body.store(routine.node, at, GlslValue(text, 1), routine.target)
 
 
 def write_number(routine: RoutineShader, position: Index, number: Number) -> None:
-    """Writes both parts at once through a descriptor, or else one by one."""
+    """Writes both parts at once through a descriptor, or else one by one, as those that lie apart."""
     body, parts = routine.body, (number.real, number.imaginary)
+    if writes_parts_apart(routine):
+        for side, text in enumerate(parts):
+            write_real(routine, linear([(position, 2)], side), text)
+        return
+    position = place_beside(routine, position, 2)
     slot = body.memory.write_descriptors.get(routine.target)
     if slot is None:
         for side, text in enumerate(parts):
@@ -86,6 +92,10 @@ def write_number(routine: RoutineShader, position: Index, number: Number) -> Non
 
 def write_neighbours(routine: RoutineShader, position: Index, first: Number, second: Number) -> None:
     """Writes two numbers that are neighbours, from an even position on."""
+    if lines_beside(routine) > 1:
+        for side, number in enumerate((first, second)):
+            write_number(routine, linear([(position, 1)], side), number)
+        return
     parts = (first.real, first.imaginary, second.real, second.imaginary)
     kind = type_name(routine.node.dtype, VECTOR)
     write_four(routine, linear([(position, 2)]), f"{kind}({', '.join(parts)})")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lavax.backends.vulkan.emit.fourier.beside import lines_beside
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.base.quick_dataclasses import dataclass
@@ -47,7 +48,8 @@ def read_ahead(routine: RoutineShader, written: Sequence[Rows], neighbours: int)
     body, width = routine.body, 2 * routine.node.dtype.bits // 8
     slot = body.memory.write_descriptors.get(routine.target)
     are_few = sum(rows.count for rows in written) < READ_AHEAD.rows
-    if routine.turns == 1 or slot is None or are_few or written[0].apart * width < READ_AHEAD.apart:
+    are_near = written[0].apart * width < READ_AHEAD.apart or lines_beside(routine) > 1
+    if routine.turns == 1 or slot is None or are_few or are_near:
         return
     together = max(_CACHE_LINE // (neighbours * width), 1)
     texels = routine.node.type.nbytes // _TEXEL_BYTES
