@@ -7,6 +7,7 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.image.kernels import KERNELS, ResizeMethod
 from lavax.image.sampling import (
+    between_neighbours,
     centres,
     contracted,
     nearest,
@@ -60,11 +61,12 @@ def resize(
         size, extent = extents[axis], value.shape[axis]
         scale = max(size, 1) / extent
         places = centres(size, scale, 0.0, made.dtype)
-        if method.endswith("-pytorch") and not antialias:
-            weights = weights_of_repeated_edge(extent, places, KERNELS[method])
+        if KERNELS.get(method) is KERNELS["linear"] and (scale >= 1 or not antialias):
+            made = between_neighbours(made, axis, places)
+        elif method.endswith("-pytorch") and not antialias:
+            made = contracted(made, axis, weights_of_repeated_edge(extent, places, KERNELS[method]))
         else:
-            weights = _weights(method, extent, places, 1 / scale, antialias)
-        made = contracted(made, axis, weights)
+            made = contracted(made, axis, _weights(method, extent, places, 1 / scale, antialias))
     return cast(made, given.type.dtype)
 
 

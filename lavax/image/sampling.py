@@ -1,11 +1,13 @@
 """Resampling along one axis: matrices of weights, and what needs none."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.image.kernels import Kernel
+from lavax.image.kernels import KERNELS, Kernel
 from lavax.numpy._core.operands import ArrayLike
+from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
 
 # A row of weights whose sum is less than this has none.
@@ -62,6 +64,30 @@ def weights_of_repeated_edge(size: int, places: Value, kernel: Kernel) -> Value:
 def contracted(x: Value, axis: int, weights: Value) -> Value:
     """Products of `weights` [size, new size] with `x` along `axis`."""
     return lnp.moveaxis(lnp.matmul(lnp.moveaxis(x, axis, -1), lnp.astype(weights, x.dtype)), -1, axis)
+
+
+@partial(custom_jvp, nondiff_argnums=(1,))
+def between_neighbours(x: Value, axis: int, places: Value) -> Value:
+    """`x` along `axis` at `places` within the image, on the line between the two pixels beside each.
+
+    Two pixels of each place are read, where a product with weights would read all of them. Derivatives are such
+    products, because the transpose of two reads is a scatter.
+    """
+    last = x.shape[axis] - 1
+    before = lnp.floor(places)
+    share = lnp.reshape(lnp.astype(places - before, x.dtype), (-1, *(1,) * (x.ndim - 1 - axis)))
+    found = [
+        lnp.take(x, lnp.astype(lnp.clip(place, 0, last), "int32"), axis=axis, mode="promise_in_bounds")
+        for place in (before, before + 1)
+    ]
+    return found[0] * (1 - share) + found[1] * share
+
+
+@between_neighbours.defjvp
+def _(axis: int, primals: Any, tangents: Any) -> Any:
+    x, places = primals
+    weights = weights_within(x.shape[axis], lnp.clip(places, 0, x.shape[axis] - 1), KERNELS["linear"])
+    return between_neighbours(x, axis, places), contracted(tangents[0], axis, weights)
 
 
 def nearest(x: Value, axis: int, size: int, centred: bool = True) -> Value:

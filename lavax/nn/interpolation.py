@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import lavax.numpy as lnp
 from lavax.image.kernels import KERNELS
-from lavax.image.sampling import centres, contracted, nearest, weights_of_repeated_edge, weights_within
+from lavax.image.sampling import (
+    between_neighbours,
+    centres,
+    contracted,
+    nearest,
+    weights_of_repeated_edge,
+    weights_within,
+)
 from lavax.nn.spatial_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error
@@ -60,8 +67,7 @@ def interpolate(
     made = cast(given, averaging(given.type.dtype))
     for axis, (wanted, factor) in enumerate(zip(sizes, factors, strict=True), 2):
         if wanted != value.shape[axis] or (factor is not None and factor != 1):
-            weights = _weights(value.shape[axis], wanted, factor, name, align_corners, antialias)
-            made = contracted(made, axis, weights)
+            made = _resampled(made, axis, wanted, factor, name, align_corners, antialias)
     return cast(made, given.type.dtype)
 
 
@@ -94,19 +100,21 @@ def _nearest(x: Value, axis: int, size: int, factor: float | None, centred: bool
     return lnp.take(x, lnp.minimum(lnp.astype(lnp.floor(places), "int32"), extent - 1), axis=axis)
 
 
-def _weights(
-    extent: int, size: int, factor: float | None, kernel: str, align_corners: bool, antialias: bool
+def _resampled(
+    x: Value, axis: int, size: int, factor: float | None, kernel: str, align_corners: bool, antialias: bool
 ) -> Value:
+    extent = x.shape[axis]
     scale = size / extent if factor is None else factor
-    if antialias:
-        return weights_within(extent, centres(size, scale, 0.0), KERNELS[kernel], max(1 / scale, 1.0))
     if align_corners:
         places = lnp.arange(size, dtype="float32") * ((extent - 1) / (size - 1) if size > 1 else 0.0)
     else:
         places = centres(size, scale, 0.0)
-    if kernel == "linear":
-        return weights_within(extent, lnp.clip(places, 0.0, extent - 1.0), KERNELS[kernel])
-    return weights_of_repeated_edge(extent, places, KERNELS["cubic-pytorch"])
+    if kernel == "linear" and (scale >= 1 or not antialias):
+        found: Value = between_neighbours(x, axis, lnp.clip(places, 0.0, extent - 1.0))
+        return found
+    if antialias:
+        return contracted(x, axis, weights_within(extent, places, KERNELS[kernel], max(1 / scale, 1.0)))
+    return contracted(x, axis, weights_of_repeated_edge(extent, places, KERNELS["cubic-pytorch"]))
 
 
 def pixel_shuffle(x: ArrayLike, upscale_factor: int) -> Value:

@@ -69,8 +69,7 @@ def asarray(
         return copied("asarray", a, lift(a, held), copy)
     operand = as_operand(a)
     _tell_dropped_parts("asarray", operand.type.dtype, held, a)
-    type = operand.type if operand.type.dtype == held else operand.type.with_dtype(held)
-    return copied("asarray", a, with_weak(fit(operand, type), False), copy)
+    return copied("asarray", a, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
 
 
 def _skips_32_bits(x: ArrayLike, held: DType) -> bool:

@@ -104,8 +104,7 @@ def cumulative_prod(
 
     Raises ShapeError if `axis` is None and `x` does not have exactly one axis.
     """
-    held = summed(as_value(x).type.dtype) if dtype is None else dtype
-    return _standard("cumulative_prod", 1, x, axis, held, include_initial)
+    return _standard("cumulative_prod", 1, x, axis, dtype, include_initial)
 
 
 def _extremum(op: str, x: ArrayLike, axis: int, reverse: bool) -> Value:

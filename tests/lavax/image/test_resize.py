@@ -97,6 +97,17 @@ def test_whole_factors_gather_nothing() -> None:
         assert "gather" not in text and "take" not in text
 
 
+@pytest.mark.parametrize(("shape", "antialias"), [((2, 14, 10, 3), True), ((2, 4, 3, 3), False)], ids=str)
+def test_lines_between_two_pixels_are_no_products(shape: Any, antialias: bool) -> None:
+    text = lx.compile(lambda x: image.resize(x, shape, "bilinear", antialias)).lower(X).as_text("optimized")
+    assert "dot(" not in text and text.count(" = gather(") == 4
+
+
+def test_infinities_stay_where_they_are() -> None:
+    row = np.array([[1.0, 2.0, np.inf, 4.0]], np.float32)
+    assert np.isfinite(np.asarray(image.resize(row, (1, 8), "linear"))).tolist() == [[True] * 3 + [False] * 4 + [True]]
+
+
 def test_dtypes() -> None:
     whole = np.arange(12, dtype=np.int32).reshape(3, 4)
     assert image.resize(whole, (6, 2), "nearest").dtype == np.int32
