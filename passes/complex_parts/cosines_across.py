@@ -2,7 +2,8 @@
 
 Steps on real lines whose neighbours are neighbouring lines read each of a line's numbers wherever it is, and write it
 so, and what a cosine transform does before and after a Fourier transform is of one place, or of two. So nothing is
-transposed where the device has such steps.
+transposed where the device has such steps. Few lines beside each other, an odd number, are put along memory before a
+type 2, whose last step writes them where they were.
 """
 from __future__ import annotations
 
@@ -48,6 +49,10 @@ def with_cosines_across(graph: Graph, transforms: Transforms) -> Graph:
             whole = reshape(forward.value, (lines, length, 1, behind))
             step = build("fourier_across_from_reals", whole, *tables, type=forward.value.type, **attrs)
             given = reshaped(transposed(step, forward.axes), node.shape)
+        elif forward is not None and _are_beside(forward, transforms):
+            type, attrs = forward.value.type, {**given.attrs, "beside": forward.form[2]}
+            step = build("fourier_cosines", *given.operands, type=type, **attrs)
+            given = reshaped(transposed(step, forward.axes), node.shape)
         elif inverse is not None and _has_steps(inverse, True, transforms):
             attrs = {"columns": inverse.form[1], "folded": inverse.sign, "cosines": 1}
             whole, type = reshape(inverse.value, inverse.form), inverse.value.type
@@ -71,6 +76,13 @@ def _in_order(node: Node) -> Node:
 def _has_steps(lines: _Lines, inverse: bool, transforms: Transforms) -> bool:
     _, length, behind = lines.form
     return len(transforms.across_steps(length, behind, lines.value.type.size, inverse, True)) > 0
+
+
+def _are_beside(lines: _Lines, transforms: Transforms) -> bool:
+    """Whether steps of lines along memory, in the order in which they are neighbours, write them where they were."""
+    ahead, length, behind = lines.form
+    is_in_order = [*lines.axes[:-1]] == sorted(lines.axes[:-1])
+    return is_in_order and transforms.beside(length, behind, ahead * behind)
 
 
 def _lines_of_type_2(node: Node) -> _Lines | None:

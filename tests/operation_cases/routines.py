@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -461,8 +462,10 @@ def _depthwise() -> Iterator[Case]:
         yield case_of("depthwise_conv", f"{TensorType(x, dtype)}-{weights}-{run}", values, attrs)
 
 
-# Of six lines, three beside each other: the shapes of the operand and of the result, and other attributes.
+# Of six lines, three beside each other: the shapes of the operand and of the result, and other attributes. Cosines have
+# two tables beside.
 _BESIDE: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
+    "fourier_cosines": ((6, 8, 1, 2), (2, 16, 3), {"reverse": True, "folded": -1}),
     "fourier_from_reals": ((6, 7, 1), (2, 4, 3, 2), {}),
     "fourier_join": ((6, 9, 2), (2, 16, 3), {"rest": 1}),
     "fourier_spectrum": ((6, 8, 3, 2), (2, 25, 3, 2), {"only": CONJUGATES}),
@@ -476,8 +479,10 @@ def _also_beside(op: str, others: Callable[[], Iterator[Case]]) -> Iterator[Case
     yield from others()
     (operand, result, attrs) = _BESIDE[op]
     for dtype in (float32, float64):
-        values = sample(generator(f"beside{op}"), TensorType(operand, dtype))
-        yield case_of(op, f"{dtype}-beside", [values], {**attrs, "beside": 3}, TensorType(result, dtype))
+        random, table = generator(f"beside{op}"), TensorType((prod(operand[1:3]) + 1,), dtype)
+        values = sample(random, TensorType(operand, dtype))
+        tables = [sample(random, table) for _ in range(2 if op == "fourier_cosines" else 0)]
+        yield case_of(op, f"{dtype}-beside", [values, *tables], {**attrs, "beside": 3}, TensorType(result, dtype))
 
 
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
@@ -493,7 +498,7 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fourier_across_from_reals": _across_from_reals,
     "fourier_across_to_half": _across_to_half,
     "fourier_across_to_reals": _across_to_reals,
-    "fourier_cosines": _cosines,
+    "fourier_cosines": partial(_also_beside, "fourier_cosines", _cosines),
     "fourier_from_cosines": _from_cosines,
     "fourier_from_half": _from_half,
     "fourier_from_reals": partial(_also_beside, "fourier_from_reals", _from_reals),

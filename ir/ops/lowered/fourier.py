@@ -103,6 +103,7 @@ def _infer_cosines(operands: Sequence[TensorType], attrs: Attributes, declared: 
     if (cosines, sines) != (table, table):
         raise ShapeError(f"fourier_cosines: the tables of {x} are two {table}, not {cosines} and {sines}")
     _check_fold("fourier_cosines", x, attrs, points, behind)
+    check_beside("fourier_cosines", {"beside": attrs["beside"]}, lines)
     return of_size("fourier_cosines", declared, x, 2 * lines * points * behind)
 
 
@@ -220,8 +221,8 @@ define(Operation("fourier_spectrum", "lowered", _infer_spectrum, _NUMBERS_BESIDE
 # [h + 1], [h + 1] -> [b, 2h]: 2(a[k]·c[k] + b[k]·s[k]) at the place k, and 2(a[k]·s[k] − b[k]·c[k]) at 2h − k for k
 # from 1 to h − 1; with `reverse` all in the opposite order. With `folded` (c = 1) the line is read as by
 # `fourier_step`.
-_COSINES = ("reverse", "folded")
-define(Operation("fourier_cosines", "lowered", _infer_cosines, _evaluate_cosines, _COSINES, True, defaults=_FOLD))
+_COSINES = put_beside(_evaluate_cosines, 1)
+define(Operation("fourier_cosines", "lowered", _infer_cosines, _COSINES, _STEP, True, defaults=_FOLD_BESIDE))
 # The first step of the inverse: [b, n·m + 1, 2] -> [b, m, n, 2] for m = `rest`, as `fourier_step` in reverse does
 # of s[k] + s̄[h−k] + i·exp(πi·k/h)·(s[k] − s̄[h−k]) for h = n·m. The imaginary parts of s[0] and s[h] are ignored.
 # With `folded` (m = 1) the line is written as by `fourier_step`.

@@ -123,7 +123,8 @@ def _cosines(node: Node, target: Target) -> Node:
     ahead = _in_steps(reshape(x, (lines, points, 1, 1, 2)), widths, False, fold=fold)
     form = reshape(ahead, (lines, last, points // last, 2))
     own = 0 if widths else fold
-    return build("fourier_cosines", form, *tables, type=node.type, reverse=node.attrs["reverse"], folded=own)
+    attrs = {"reverse": node.attrs["reverse"], "folded": own, "beside": node.attrs["beside"]}
+    return build("fourier_cosines", form, *tables, type=node.type, **attrs)
 
 
 def _cosines_of(spectra: Node, node: Node) -> Node:
@@ -134,7 +135,7 @@ def _cosines_of(spectra: Node, node: Node) -> Node:
     ahead, back = (real * cosine + imaginary * sine) * 2.0, (real * sine - imaginary * cosine) * 2.0
     inner = [flip(slice_along(back.node, 1, 1, places - 1), (1,))] if places > 2 else []
     found = concatenate([ahead.node, *inner], 1)
-    return reshape(flip(found, (1,)) if node.attrs["reverse"] else found, node.shape)
+    return _put_beside(flip(found, (1,)) if node.attrs["reverse"] else found, node, 1)
 
 
 def _join(node: Node, target: Target) -> Node:

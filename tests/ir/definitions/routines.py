@@ -201,6 +201,7 @@ def _in_order(x: np.ndarray, fold: int) -> np.ndarray:
     return found.reshape(x.shape)
 
 
+@_beside(1, -1)
 def fourier_cosines(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     """What tables make of the number of a frequency, or of the one that is mirrored in the middle of the line."""
     x, cosines, sines = arrays

@@ -38,6 +38,8 @@ def has_fours(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> bool:
     _, points, columns, _ = node.operands[0].shape
     if node.op != "fourier_cosines" or node.dtype != float32 or profile.kind != "cpu" or lifted:
         return False
+    if node.attrs["beside"] > 1:
+        return False
     has_shuffles = profile.subgroup_shuffle and profile.knows_subgroup_size and profile.subgroup_size % _TOGETHER == 0
     is_seen = len(kernel.graph.inputs) in kernel.by_descriptor
     return has_shuffles and is_seen and points % _TOGETHER == 0 and columns % (2 * _TOGETHER) == 0

@@ -16,7 +16,7 @@ from lavax.backends.vulkan.target import target_of
 from lavax.base import config
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
-from lavax.scipy.fft import dct
+from lavax.scipy import fft as transforms
 from tests.sweeps import each_value
 
 RANDOM = np.random.default_rng(12)
@@ -90,9 +90,10 @@ def test_what_is_not_kept_beside() -> None:
 
 
 def test_steps_in_the_order_of_cosines_read_four_numbers_at_a_time() -> None:
-    """Lines of other steps are put along memory where they are long."""
-    text = lx.compile(lambda x: dct(x, axis=1)).lower(lx.ShapeDtype((50, 512, 3), "float32")).as_text("kernels")
-    assert text.count("kernel ") == 3 and "folded=1" in text
+    """So long lines are put along memory before them, but not put back."""
+    function = lx.compile(lambda x: transforms.dct(x, axis=1))
+    text = function.lower(lx.ShapeDtype((50, 512, 3), "float32")).as_text("kernels")
+    assert text.count("kernel ") == 2 and "folded=1 beside=3" in text
 
 
 # Even: pairs of one step, by registers and by lanes, two, three; odd: one, two, three.
@@ -114,6 +115,19 @@ def test_values(length: int, beside: int, wide: bool) -> None:
     assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
     expected = np.fft.irfft(given[1].astype(np.complex128), length, axis=1)
     assert np.linalg.norm(back - expected) <= limit * np.linalg.norm(expected)
+
+
+# Two real numbers, one step by registers and by lanes, two, and three; in the opposite order as sines.
+@each_value(length=[4, 30, 64, 512, 1000, 2400, 5000], function=["dct", "dst"])
+def test_cosines_of_type_2(length: int, function: str) -> None:
+    x = _narrow(_lines(5, length, 3))
+    found = np.asarray(lx.compile(lambda x: getattr(transforms, function)(x, axis=1))(x))
+    mirrored = x.astype(np.float64) * (1 if function == "dct" else (-1) ** np.arange(length)[:, None])
+    spectrum = np.fft.fft(np.concatenate([mirrored, mirrored[:, ::-1]], 1), axis=1)[:, :length]
+    expected = (spectrum * np.exp(-0.5j * np.pi * np.arange(length) / length)[:, None]).real
+    expected = expected if function == "dct" else expected[:, ::-1]
+    limit = 2**-24 * max(np.log2(length), 2)
+    assert np.linalg.norm(found - expected) <= limit * np.linalg.norm(expected)
 
 
 @each_value(function=["rfft", "irfft", "hfft", "ihfft"], norm=["ortho", "forward"], n=[96, 200, 75])

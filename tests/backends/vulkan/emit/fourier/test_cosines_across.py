@@ -57,13 +57,14 @@ def test_nothing_is_transposed(name: str) -> None:
 
 
 def test_images_are_transposed_for_their_channels_only() -> None:
-    """Of two axes the last one's lines are along memory."""
+    """Of two axes the last one's lines are along memory. Of type 2 they are not put back."""
     for inverse in (False, True):
         transform = lsf.idctn if inverse else lsf.dctn
         found = _operations(transform, 64, 96)
         assert "transpose" not in found and len(found) == 2
         found = _operations(lambda x, transform=transform: transform(x, axes=(0, 1)), 64, 96, 3)
-        assert found.count("transpose") == 2 and len(found) == 4
+        moved = 2 if inverse else 1
+        assert found.count("transpose") == moved and len(found) == moved + 2
         found = _operations(lambda x, transform=transform: transform(x, axes=(0, 1)), 24, 48, 4)
         assert "transpose" not in found
 
