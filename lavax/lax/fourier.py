@@ -10,6 +10,7 @@ from lavax.lax.operands import FLOATS, accepted, of_one_dtype, of_one_shape
 from lavax.numpy._core.broadcasting import broadcast_arrays
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.shape_arguments import as_shape
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
@@ -34,14 +35,17 @@ _TRANSFORMS = {
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Value:
     """The transform along the last axes, as many as `fft_lengths` has; `fft_type` may be its name.
 
-    The lengths are those of the axes, and for IRFFT that of the real result. Raises ShapeError if they are others,
+    The lengths are those of the axes, and for IRFFT that of the real result; without lengths complex transforms
+    are of nothing. Raises ShapeError if they are others,
     ValueError for another type.
     """
-    value, lengths = as_value(x), tuple(fft_lengths)
+    value, lengths = as_value(x), as_shape(fft_lengths, "lax.fft: a length")
     names = {kind.name: kind for kind in FftType}
     if isinstance(fft_type, str) and fft_type.upper() not in names:
         raise ValueError(f"lax.fft: fft_type is one of {', '.join(names)}, got {fft_type!r}")
     kind = names[fft_type.upper()] if isinstance(fft_type, str) else FftType(fft_type)
+    if not lengths and kind in (FftType.FFT, FftType.IFFT):
+        return lnp.fft.fftn(value, axes=())
     needed = (*lengths[:-1], lengths[-1] // 2 + 1) if kind is FftType.IRFFT and lengths else lengths
     if not lengths or len(lengths) > value.ndim or value.shape[-len(lengths) :] != needed:
         raise shape_error(f"lax.fft: {kind.name} of {value.type} does not have the lengths {lengths}")

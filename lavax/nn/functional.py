@@ -5,7 +5,7 @@ import math
 from typing import Any, Literal, overload
 
 from lavax.ir.default_dtypes import default_float
-from lavax.ir.types import TensorType
+from lavax.ir.types import TensorType, complex_of
 from lavax.numpy._core.application import apply, as_floating
 from lavax.numpy._core.axes import Axis, normal_axis, rising_axes
 from lavax.numpy._core.broadcasting import broadcast_arrays, spread_back
@@ -136,11 +136,11 @@ def logsumexp(
     Over the elements where `where`, which broadcasts to `a`, is true. The result is -inf if all elements are -inf or
     there are none. 16-bit floats are computed in float32, and the result is rounded once. If the sum is negative the
     result is NaN; with `return_sign` it is the logarithm of the sum's absolute value, followed by the sum's sign (-1, 0
-    or 1; for complex `a` a number of length 1).
+    or 1; for complex `a` or `b` a number of length 1).
     """
     if not return_sign:
         return _logarithm_of_sum(a, axis, b, keepdims, where)
-    if iscomplexobj(a):
+    if iscomplexobj(a) or (b is not None and iscomplexobj(b)):
         found = _logarithm_of_sum(a, axis, b, keepdims, where)
         return real(found), exp(multiply(1j, imag(found)))
     factor = as_floating(1.0 if b is None else b)
@@ -167,6 +167,8 @@ def _logarithm_of_sum(
     value, factor = _chosen("logsumexp", a, where), None if b is None else as_floating(b)
     if factor is not None:
         value, factor = broadcast_arrays(value, factor)
+        if factor.type.dtype.is_complex and not value.type.dtype.is_complex:
+            value = cast(value, complex_of(value.type.dtype))
         factor = _widened(factor)
     axes = rising_axes("logsumexp", axis, value.type)
     kept = tuple(1 if d in axes else extent for d, extent in enumerate(value.shape))

@@ -10,7 +10,7 @@ import numpy as np
 import lavax.numpy as lnp
 from lavax.ir.default_dtypes import default_integer
 from lavax.ir.types import DType, TensorType, int32, uint32, uint64
-from lavax.numpy._core.application import apply, as_floating
+from lavax.numpy._core.application import apply, real_numbers
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.dtypes import canonical_dtype
@@ -35,9 +35,11 @@ def bernoulli(
 ) -> Value:
     """Truth values, true with probability `p`, by default of the shape of `p`; drawn in the dtype of `p`.
 
-    With `mode` "high" two draws each have the precision of small probabilities. Raises ValueError for another mode.
+    With `mode` "high" two draws each have the precision of small probabilities. Raises ValueError for another mode,
+    DtypeError for complex `p`.
     """
     require_mode("bernoulli", mode)
+    real_numbers("bernoulli", p)
     extents = drawn_shape("bernoulli", shape, p)
     held = floating(as_operand(p).type.dtype)
     if mode == "high":
@@ -176,9 +178,10 @@ def categorical(
 
     `shape` ends in the shape of `logits` without `axis`, which is the default; axes before that are for more draws.
     With `replace` False these draws are without replacement, and at most as many as categories. `mode` is as in
-    `gumbel`. Raises ShapeError if the shape does not fit or there are too many draws.
+    `gumbel`. Raises ShapeError if the shape does not fit or there are too many draws, DtypeError for
+    complex `logits`.
     """
-    scores = as_floating(logits)
+    scores = real_numbers("categorical", logits)
     along = normal_axis("categorical", axis, scores.type)
     batch = scores.shape[:along] + scores.shape[along + 1 :]
     extents = batch if shape is None else checked_shape("categorical", shape)

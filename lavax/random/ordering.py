@@ -11,7 +11,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax.ir.location import named
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import real_numbers
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.number_arguments import whole_number
@@ -104,8 +104,8 @@ def choice(
     """Entries of `a` along `axis`, or of 0 to a - 1 for an int; `shape` replaces that axis.
 
     `p` are their probabilities, by default equal; they must sum to 1. `mode` is as in `gumbel`, by which entries are
-    drawn without `replace`. Raises ShapeError for draws from nothing,
-    for more draws without `replace` than there are entries, and if there are not as many probabilities as entries.
+    drawn without `replace`. Raises ShapeError for draws from nothing, for more draws without `replace` than there are
+    entries, and if there are not as many probabilities as entries, DtypeError for complex `p`.
     """
     extents = checked_shape("choice", shape)
     values = None if isinstance(a, (int, np.integer)) and not isinstance(a, bool) else as_value(a)
@@ -131,7 +131,7 @@ def _places(
         if replace:
             return randint(key, shape, 0, max(count, 1))
         return lnp.reshape(permutation(key, count)[:draws], shape)
-    weights = as_value(p)
+    weights = real_numbers("choice: p", p)
     if weights.shape != (count,):
         raise shape_error(f"choice: p must have shape ({count},), one probability an entry, got {weights.type}")
     if replace:
@@ -143,7 +143,7 @@ def _places(
 
 def _by_weight(key: ArrayLike, weights: Value, shape: tuple[int, ...]) -> Value:
     """The position in the running sum of the weights of a point that is uniform over (0, their sum]."""
-    ends = cumsum(as_floating(weights))
+    ends = cumsum(weights)
     drawn = uniform_between("choice", key, (math.prod(shape),), dtype=at_least_float32(ends.type.dtype))
     points = lnp.multiply(ends[-1], lnp.subtract(1.0, drawn))
     return lnp.reshape(as_positions(bind("search_sorted", ends, points, right=False)), shape)

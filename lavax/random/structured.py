@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import real_numbers
 from lavax.numpy._core.broadcasting import broadcast_shapes
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
@@ -38,11 +38,11 @@ def multivariate_normal(
     singular covariance has too.
 
     `shape` is that of the result without the axis of the vectors, by default the common one of the batch axes.
-    Raises ShapeError if the shapes do not fit, ValueError for another `method`. A `cov` that is not positive
-    definite gives NaN by "cholesky".
+    Raises ShapeError if the shapes do not fit, DtypeError for complex numbers, ValueError for another `method`. A `cov`
+    that is not positive definite gives NaN by "cholesky".
     """
     held = floating_dtype("multivariate_normal", dtype)
-    centre, spread = as_floating(mean), as_floating(cov)
+    centre, spread = real_numbers("multivariate_normal: mean", mean), real_numbers("multivariate_normal: cov", cov)
     if not centre.ndim or spread.shape[-2:] != (centre.shape[-1],) * 2:
         raise shape_error(
             f"multivariate_normal: mean must be [..., n] and cov [..., n, n], got {centre.type} and {spread.type}"

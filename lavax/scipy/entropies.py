@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from lavax.ir.types import float64
-from lavax.numpy._core.application import together
+from lavax.numpy._core.application import real_numbers, together
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.creation import ones_like
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, negative, subtract
@@ -52,14 +52,22 @@ def _relative_entropy(x: Value, y: Value) -> Value:
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Value:
-    """p log(p / q) for positive `p` and `q`, elementwise; 0 for p = 0 and q >= 0, infinite for others."""
+    """p log(p / q) for positive `p` and `q`, elementwise; 0 for p = 0 and q >= 0, infinite for others.
+
+    Raises DtypeError for complex numbers.
+    """
     (first, second), weak = together("rel_entr", p, q, real=True)
+    real_numbers("rel_entr", first)
     return with_weak(_relative_entropy(first, second), weak)
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Value:
-    """p log(p / q) - p + q for positive `p` and `q`, elementwise; `q` for p = 0 and q >= 0, infinite for others."""
+    """p log(p / q) - p + q for positive `p` and `q`, elementwise; `q` for p = 0 and q >= 0, infinite for others.
+
+    Raises DtypeError for complex numbers.
+    """
     (first, second), weak = together("kl_div", p, q, real=True)
+    real_numbers("kl_div", first)
     return with_weak(_kl_div(first, second), weak)
 
 

@@ -21,6 +21,7 @@ from lavax.numpy.elementwise.rounding import floor, remainder
 from lavax.numpy.elementwise.rounding import round as nearest
 from lavax.numpy.elementwise.signs import signbit
 from lavax.numpy.elementwise.trigonometric import sin
+from lavax.scipy.complex_gamma import gamma_of_complex
 from lavax.scipy.gamma_quotients import gamma_of
 from lavax.tracer import bind, with_weak
 from lavax.tracer.transforms.custom_rules import custom_jvp
@@ -67,9 +68,9 @@ def _sine_of_half_turns(x: Value) -> Value:
 
 
 def gamma(x: ArrayLike) -> Value:
-    """The gamma function, elementwise: infinite at 0, NaN at negative whole numbers."""
+    """The gamma function, elementwise: infinite at 0, NaN at negative whole numbers; of complex ones NaN at 0 too."""
     value = as_floating(x)
-    return with_weak(_gamma(value), value.weak)
+    return with_weak(gamma_of_complex(value) if value.type.dtype.is_complex else _gamma(value), value.weak)
 
 
 def gammasgn(x: ArrayLike) -> Value:
@@ -227,12 +228,17 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Value:
 
 @custom_jvp
 def _boxcox(x: Value, exponent: Value) -> Value:
-    return _power_less_one(log, x, exponent) if x.type.dtype == float64 else bind("boxcox", x, exponent)
+    return _power_less_one(log, x, exponent) if _is_composed(x) else bind("boxcox", x, exponent)
 
 
 @custom_jvp
 def _boxcox1p(x: Value, exponent: Value) -> Value:
-    return _power_less_one(log1p, x, exponent) if x.type.dtype == float64 else bind("boxcox1p", x, exponent)
+    return _power_less_one(log1p, x, exponent) if _is_composed(x) else bind("boxcox1p", x, exponent)
+
+
+def _is_composed(x: Value) -> bool:
+    """Whether there is no operation for the dtype of `x`."""
+    return x.type.dtype == float64 or x.type.dtype.is_complex
 
 
 def _by_the_exponent(logarithm: Any) -> Any:

@@ -30,6 +30,7 @@ from lavax.numpy.elementwise.exponential import log, log1p
 from lavax.numpy.elementwise.hyperbolic import atanh
 from lavax.numpy.elementwise.powers import sqrt
 from lavax.scipy.bessel import bessel_jn
+from lavax.scipy.complex_gamma import loggamma_of_complex
 from lavax.scipy.dawson import dawsn, fresnel, wofz
 from lavax.scipy.dilogarithm import spence
 from lavax.scipy.entropies import kl_div, rel_entr
@@ -67,8 +68,8 @@ __all__ = [
 
 erf = real_function("erf", "The error function")
 erfc = real_function("erfc", "1 - erf(x), exact for large `x` too")
-erfcx = real_function("erfcx", "exp(x^2) erfc(x)")
 erfinv = real_function("erfinv", "The inverse of erf: infinite at -1 and 1, NaN beyond")
+_erfcx = real_function("erfcx", "exp(x^2) erfc(x)")
 expit = real_function("logistic", "1 / (1 + exp(-x)), without overflow", "expit")
 lgamma = real_function("lgamma", "The logarithm of the absolute value of the gamma function", "lgamma")
 gammaln = lgamma
@@ -79,6 +80,12 @@ i0e = real_function("bessel_i0e", "i0(x) exp(-|x|)", "i0e")
 i1 = real_function("bessel_i1", "The modified Bessel function of the first kind of order 1", "i1")
 i1e = real_function("bessel_i1e", "i1(x) exp(-|x|)", "i1e")
 ndtr = real_function("ndtr", "The probability that a normal variate is below `x`, exact where it is small too")
+
+
+def erfcx(x: ArrayLike) -> Value:
+    """exp(x²) erfc(x), elementwise, of complex numbers too; integers and truth values count as floats."""
+    value = as_floating(x)
+    return with_weak(wofz(multiply(value, 1j)), value.weak) if value.type.dtype.is_complex else _erfcx(value)
 
 
 def ndtri(p: ArrayLike) -> Value:
@@ -166,8 +173,13 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Value:
 
 
 def loggamma(x: ArrayLike) -> Value:
-    """`lgamma` of positive numbers, and NaN for negative ones, for which the function is complex."""
+    """`lgamma` of positive numbers, and NaN for negative ones, for which the function is complex.
+
+    Of complex numbers it is the logarithm that has no jump but across the negative numbers.
+    """
     value = as_floating(x)
+    if value.type.dtype.is_complex:
+        return with_weak(loggamma_of_complex(value), value.weak)
     below = less(value, 0)
     return with_weak(where(below, math.nan, lgamma(where(below, 1.0, value))), value.weak)
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from lavax.ir.types import bool_
-from lavax.numpy._core.application import as_floating, as_python_float
+from lavax.numpy._core.application import as_floating, as_python_float, real_numbers
 from lavax.numpy._core.axes import Axis, normal_axes, normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import shape_error
@@ -141,7 +141,12 @@ def _end(between: Value, steps: ArrayLike, axis: int, near: int, far: int) -> Va
 def unwrap(
     p: ArrayLike, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi
 ) -> Value:
-    """`p` with jumps between neighbours along `axis` greater than `discont` (half the period) corrected by periods."""
+    """`p` with jumps between neighbours along `axis` greater than `discont` (half the period) corrected by periods.
+
+    Raises DtypeError for complex numbers.
+    """
+    for name, given in (("unwrap", p), ("unwrap: discont", discont), ("unwrap: period", period)):
+        real_numbers(name, 0.0 if given is None else given)
     value = as_python_float(p)
     along = normal_axis("unwrap", axis, value.type)
     if value.shape[along] < 2:

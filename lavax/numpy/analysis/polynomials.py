@@ -160,10 +160,12 @@ def poly(seq_of_zeros: ArrayLike) -> Value:
         return _characteristic(zeros_of)
     if zeros_of.ndim > 1:
         raise shape_error(f"poly: zeros along one axis or a square matrix, got {zeros_of.type}")
-    line, result = ravel(zeros_of), ones(1, zeros_of.type.dtype)
-    for number in range(line.size):
-        result = subtract(pad(result, ((0, 1),)), multiply(pad(result, ((1, 0),)), line[number]))
-    return result
+    line, lower = ravel(zeros_of), zeros(0, zeros_of.type.dtype)
+    first = ones(1, zeros_of.type.dtype)
+    for number in range(line.size):  # the first coefficient stays 1 whatever the zeros are
+        above = concatenate([first, lower])
+        lower = subtract(concatenate([lower, zeros(1, zeros_of.type.dtype)]), multiply(above, line[number]))
+    return concatenate([first, lower]) if line.size else reshaped(first, ())
 
 
 def _characteristic(matrix: Value) -> Value:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lavax.ir.default_dtypes import default_float, default_integer
 from lavax.ir.types import DType, TensorType, bool_, complex_of, float32, float64, int32
+from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import fit
 from lavax.numpy._core.devices import require_device
@@ -16,7 +17,7 @@ from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error, zero_step_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
-from lavax.numpy._core.operands import ArrayLike, Operand, RealScalar, Splat, as_operand, as_value, cast
+from lavax.numpy._core.operands import ArrayLike, Operand, RealScalar, Splat, as_operand, cast
 from lavax.numpy._core.promotion import floating, promote
 from lavax.numpy._core.shape_arguments import MOST_ELEMENTS, checked_shape
 from lavax.numpy.arrays.creation import asarray, iota
@@ -211,11 +212,12 @@ def _is_far(first: float, last: float, dtype: DType) -> bool:
 
 
 def logspace(
-    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
-    axis: int = 0,
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
+    dtype: Any = None, axis: int = 0,
 ) -> Value:
     """Powers of `base` with exponents at equal distances from `start` to `stop`; as `linspace`."""
-    result = power(float(base), linspace(start, stop, num, endpoint, dtype=_exponents(dtype), axis=axis))
+    held = float(base) if isinstance(base, int) else base
+    result = power(held, linspace(start, stop, num, endpoint, dtype=_exponents(dtype), axis=axis))
     return result if dtype is None else cast(result, canonical_dtype(dtype))
 
 
@@ -234,7 +236,7 @@ def geomspace(
     if _exponents(dtype) is not None:
         low, high = (asarray(end, dtype) for end in (start, stop))
     else:
-        low, high = as_value(start) * 1.0, as_value(stop) * 1.0
+        low, high = as_floating(start), as_floating(stop)
     num = whole_number("num", num)
     if low.type.dtype.is_complex or high.type.dtype.is_complex:
         result = multiply(exp(linspace(0.0, log(divide(high, low)), num, endpoint)), low)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lavax.ir.location import named
 from lavax.ir.types import TensorType, bool_
-from lavax.numpy._core.application import apply, as_truth
+from lavax.numpy._core.application import apply, as_truth, real_numbers
 from lavax.numpy._core.broadcasting import common_shape, fit
 from lavax.numpy._core.operands import ArrayLike, Splat, as_operand, as_value, splat
 from lavax.numpy._core.promotion import promote
@@ -70,15 +70,13 @@ def isinf(x: ArrayLike) -> Value:
 
 
 def isposinf(x: ArrayLike) -> Value:
-    """Whether each element is positive infinity."""
-    value = as_value(x)
-    return equal(value, float("inf")) if value.type.dtype.is_float else _everywhere(value, False)
+    """Whether each element is positive infinity. Raises DtypeError for complex numbers."""
+    return equal(real_numbers("isposinf", x), float("inf"))
 
 
 def isneginf(x: ArrayLike) -> Value:
-    """Whether each element is negative infinity."""
-    value = as_value(x)
-    return equal(value, float("-inf")) if value.type.dtype.is_float else _everywhere(value, False)
+    """Whether each element is negative infinity. Raises DtypeError for complex numbers."""
+    return equal(real_numbers("isneginf", x), float("-inf"))
 
 
 @one_program(scalars=True)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from lavax.ir.types import TensorType, complex_of, float64
@@ -14,7 +14,7 @@ from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.editing.padding import pad
 from lavax.tracer.values.value import Value
 
-Axes: TypeAlias = Sequence[int] | None
+Axes: TypeAlias = int | Sequence[int] | None
 
 # The power of n by which a transform is divided: (forward, inverse).
 _NORMS: dict[str | None, tuple[float, float]] = {
@@ -49,14 +49,25 @@ def real_operand(name: str, x: ArrayLike) -> Value:
 def lengths_and_axes(name: str, type: TensorType, s: Axes, axes: Axes) -> tuple[list[int | None], list[int]]:
     """The length of the transform along each axis (None: the array's own), and the axes.
 
-    Without `axes` the last ones, as many as `s` has, or all. Raises ShapeError if they differ in number.
+    Without `axes` the last ones, as many as `s` has, or all; an integer is one length, or one axis. Raises ShapeError
+    if they differ in number.
     """
+    wanted = None if s is None else tuple(s) if isinstance(s, Iterable) else (s,)
     if axes is None:
-        axes = range(type.rank) if s is None else range(-len(s), 0)
-    chosen = list(normal_axes(name, tuple(axes), type))
-    if s is not None and len(s) != len(chosen):
-        raise shape_error(f"{name}: s={tuple(s)} has {len(s)} lengths for {len(chosen)} axes")
-    return [None] * len(chosen) if s is None else [_length(name, one) for one in s], chosen
+        axes = range(type.rank) if wanted is None else range(-len(wanted), 0)
+    chosen = list(normal_axes(name, tuple(axes) if isinstance(axes, Iterable) else axes, type))
+    if wanted is not None and len(wanted) != len(chosen):
+        raise shape_error(f"{name}: s={wanted} has {len(wanted)} lengths for {len(chosen)} axes")
+    return [None] * len(chosen) if wanted is None else [_length(name, one) for one in wanted], chosen
+
+
+def one_length(name: str, n: int | None) -> tuple[int] | None:
+    """The length of a transform along one axis. Raises ShapeError below 1."""
+    if n is None:
+        return None
+    if (length := whole_number(f"{name}: n", n)) < 1:
+        raise shape_error(f"{name}: a transform has at least one point, got n={length}")
+    return (length,)
 
 
 def _length(name: str, given: int | None) -> int | None:

@@ -1,11 +1,11 @@
 """The frequencies of a spectrum, and spectra with frequency 0 in the middle."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lavax.ir.default_dtypes import default_float
-from lavax.numpy._core.axes import normal_axes
+from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.devices import require_device
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
@@ -54,7 +54,8 @@ def _divided(positions: Value, count: int, distance: float, dtype: Any) -> Value
 
 def _shifted(name: str, x: ArrayLike, axes: int | Sequence[int] | None, back: bool) -> Value:
     value = as_value(x)
-    chosen = normal_axes(name, axes, value.type)
+    several = range(value.ndim) if axes is None else axes if isinstance(axes, Iterable) else (axes,)
+    chosen = [normal_axis(name, axis, value.type) for axis in several]  # one that is named twice is rolled twice
     halves = [value.shape[axis] // 2 for axis in chosen]
     return roll(value, [-half if back else half for half in halves], chosen)
 

@@ -6,13 +6,13 @@ values are computed in float32.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.manipulation import moveaxis
 from lavax.numpy.elementwise.arithmetic import multiply
-from lavax.numpy.fft.arguments import Axes, complex_operand, factor, fitted, lengths_and_axes, real_operand
+from lavax.numpy.fft.arguments import Axes, complex_operand, factor, fitted, lengths_and_axes, one_length, real_operand
 from lavax.numpy.fft.lines import complex_lines, half_spectra, real_lines
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -77,23 +77,19 @@ def _to_real(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None) -> 
     return _along(found, last, lambda lines: half_spectra(lines, length))
 
 
-def _single(n: int | None) -> Sequence[int] | None:
-    return None if n is None else (n,)
-
-
 @one_program(*_SETTINGS)
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Value:
     """Σ a[j]·exp(−2πi·jk/n) for k from 0 to n − 1 along `axis`, which is cut or padded with zeros to `n`.
 
     Raises ShapeError for a length below 1, AxisError if there is no such axis, ValueError for an unknown norm.
     """
-    return _complex("fft", a, _single(n), (axis,), norm, True)
+    return _complex("fft", a, one_length("fft", n), (axis,), norm, True)
 
 
 @one_program(*_SETTINGS)
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Value:
     """The inverse of `fft`: Σ a[k]·exp(2πi·jk/n)/n. Arguments and errors as there."""
-    return _complex("ifft", a, _single(n), (axis,), norm, False)
+    return _complex("ifft", a, one_length("ifft", n), (axis,), norm, False)
 
 
 @one_program(*_SETTINGS)
@@ -130,7 +126,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Raises DtypeError for complex numbers, and the errors of `fft`.
     """
-    return _of_real("rfft", a, _single(n), (axis,), norm)
+    return _of_real("rfft", a, one_length("rfft", n), (axis,), norm)
 
 
 @one_program(*_SETTINGS)
@@ -140,7 +136,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     What no real line has is ignored: the imaginary part of the first number, and for even n of the last. Raises the
     errors of `fft`.
     """
-    return _to_real("irfft", a, _single(n), (axis,), norm)
+    return _to_real("irfft", a, one_length("irfft", n), (axis,), norm)
 
 
 @one_program(*_SETTINGS)
@@ -174,11 +170,11 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     `n` is 2(m − 1) for m numbers by default. Raises the errors of `fft`.
     """
     factor("hfft", norm, (1,), True)
-    return _to_real("hfft", conj(a), _single(n), (axis,), _REVERSED[norm])
+    return _to_real("hfft", conj(a), one_length("hfft", n), (axis,), _REVERSED[norm])
 
 
 @one_program(*_SETTINGS)
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Value:
     """The inverse of `hfft`: n//2 + 1 complex numbers from `n` real ones. Raises the errors of `rfft`."""
     factor("ihfft", norm, (1,), True)
-    return conj(_of_real("ihfft", a, _single(n), (axis,), _REVERSED[norm]))
+    return conj(_of_real("ihfft", a, one_length("ihfft", n), (axis,), _REVERSED[norm]))

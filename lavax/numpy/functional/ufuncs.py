@@ -36,6 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 _Function = Callable[..., Any]
+_ORDERED = ("max", "min")  # there are no running ones of complex numbers, step by step
 
 
 class ufunc:  # noqa: N801  # NumPy's name
@@ -132,7 +133,7 @@ class ufunc:  # noqa: N801  # NumPy's name
         self._require_binary("accumulate", out)
         value = as_value(a)
         along = normal_axis("accumulate", axis, value.type)
-        if self._running is not None:
+        if self._running is not None and not (self._update in _ORDERED and value.type.dtype.is_complex):
             return self._running(value, along, dtype)  # type: ignore[no-any-return]
         rows = cast(moveaxis(value, along, 0), self._held(value, dtype))
         if not rows.size:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.default_dtypes import default_integer
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import index_error, shape_error
 from lavax.numpy._core.movement import reshaped, transposed
-from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
 from lavax.numpy.arrays.joining import concatenate, stack
 from lavax.numpy.arrays.ranges import arange, linspace
 from lavax.numpy.grids.grids import meshgrid
@@ -111,5 +112,7 @@ def ix_(*args: ArrayLike) -> tuple[Value, ...]:
             raise shape_error(f"ix_: the positions along an axis must have one axis, got {value.type}")
         if value.type.dtype.kind == "bool":
             (value,) = nonzero(value)
+        elif not value.size and value.type.dtype.is_inexact:  # as an empty list is
+            value = cast(value, default_integer())
         result.append(reshaped(value, tuple(value.size if d == place else 1 for d in range(len(args)))))
     return tuple(result)

@@ -87,7 +87,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
 
     Raises ShapeError if conditions and choices differ in number.
     """
-    if len(condlist) != len(choicelist) or not condlist:
+    if len(condlist) != len(choicelist) or not len(condlist):
         raise shape_error(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
     result: ArrayLike = default
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):

@@ -134,7 +134,8 @@ def unique(
     values = found.values if axis is None else moveaxis(found.values, 0, normal_axis("unique", axis, value.type))
     inverse = reshaped(found.inverse_indices, value.shape) if axis is None else found.inverse_indices
     results = [values]
-    results += [found.indices] * return_index + [inverse] * return_inverse + [found.counts] * return_counts
+    wanted = (return_index, found.indices), (return_inverse, inverse), (return_counts, found.counts)
+    results += [result for is_wanted, result in wanted if is_wanted]
     return results[0] if len(results) == 1 else tuple(results)
 
 

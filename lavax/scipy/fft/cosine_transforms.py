@@ -12,13 +12,12 @@ from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, cast, own
 from lavax.numpy.elementwise.arithmetic import multiply
-from lavax.numpy.fft.arguments import fitted, lengths_and_axes
+from lavax.numpy.fft.arguments import Axes, fitted, lengths_and_axes, one_length
 from lavax.scipy.fft.trigonometric import COSINES, INVERSE, SINES, Transform, cosine_2, sine_2
 from lavax.tracer import bind
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
-Axes = Sequence[int] | None
 _SETTINGS = ("type", "n", "s", "axis", "axes", "norm", "orthogonalize")
 _NORMS = (None, "backward", "ortho", "forward")
 _ROOT = math.sqrt(2)
@@ -126,7 +125,7 @@ def dct(
 
     Raises ValueError for another type or norm, ShapeError for a length below 1.
     """
-    return _Call("dct", _COSINE, type, norm, orthogonalize, False).of(x, None if n is None else (n,), (axis,))
+    return _Call("dct", _COSINE, type, norm, orthogonalize, False).of(x, one_length("dct", n), (axis,))
 
 
 @one_program(*_SETTINGS)
@@ -139,7 +138,7 @@ def idct(
     orthogonalize: bool | None = None,
 ) -> Value:
     """The inverse of `dct`; arguments and errors as there."""
-    return _Call("idct", _COSINE, type, norm, orthogonalize, True).of(x, None if n is None else (n,), (axis,))
+    return _Call("idct", _COSINE, type, norm, orthogonalize, True).of(x, one_length("idct", n), (axis,))
 
 
 @one_program(*_SETTINGS)
@@ -185,7 +184,7 @@ def dst(
 
     Raises ValueError for another type or norm, ShapeError for a length below 1.
     """
-    return _Call("dst", _SINE, type, norm, orthogonalize, False).of(x, None if n is None else (n,), (axis,))
+    return _Call("dst", _SINE, type, norm, orthogonalize, False).of(x, one_length("dst", n), (axis,))
 
 
 @one_program(*_SETTINGS)
@@ -198,7 +197,7 @@ def idst(
     orthogonalize: bool | None = None,
 ) -> Value:
     """The inverse of `dst`; arguments and errors as there."""
-    return _Call("idst", _SINE, type, norm, orthogonalize, True).of(x, None if n is None else (n,), (axis,))
+    return _Call("idst", _SINE, type, norm, orthogonalize, True).of(x, one_length("idst", n), (axis,))
 
 
 @one_program(*_SETTINGS)

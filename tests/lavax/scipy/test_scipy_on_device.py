@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.special
 import scipy.stats
 
 import lavax as lx
@@ -36,6 +37,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], Callable[..., Any]]]
         lambda x: stats.gamma.cdf(x, 2.0) + stats.norm.ppf(x / 2),
         (np.array([0.2, 0.9, 1.5], "f"),),
         lambda x: scipy.stats.gamma.cdf(x, 2.0) + scipy.stats.norm.ppf(x / 2),
+    ),
+    "loggamma": (  # near 1 there is a logarithm of a number near 1
+        lambda z: lx.scipy.special.loggamma(z) / (z - 1),
+        (np.array([1 + 1e-4j, -2.5 + 0.3j, 4 - 9j, 0.3 - 0.1j], "complex64"),),
+        lambda z: scipy.special.loggamma(z.astype("complex128")) / (z - 1),
     ),
     "segment_sum": (
         lambda x: lx.ops.segment_sum(x, np.array([1, 0, 1]), 2),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 
 import lavax as lx
 import lavax.numpy as lnp
@@ -153,7 +154,7 @@ def test_vmap() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: lnp.fft.fft(Z, 0), lx.ShapeError, "fft: a transform has at least one point, got 0"),
+        (lambda: lnp.fft.fft(Z, 0), lx.ShapeError, "fft: a transform has at least one point, got n=0"),
         (lambda: lnp.fft.fft(Z, axis=2), lx.AxisError, "fft: axis 2 is not an axis of c64"),
         (lambda: lnp.fft.fft(Z, norm="unit"), ValueError, "fft: norm must be"),
         (lambda: lnp.fft.hfft(Z, norm="unit"), ValueError, "hfft: norm must be"),
@@ -168,3 +169,30 @@ def test_vmap() -> None:
 def test_mistakes(call: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("length", [-1, 0])
+def test_lengths_along_one_axis_are_positive(length: int) -> None:
+    """-1 is the array's own length in `s` alone."""
+    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+        with pytest.raises(lx.ShapeError, match=f"{name}: a transform has at least one point, got n={length}"):
+            getattr(lnp.fft, name)(np.ones(4, "f"), length)
+    with pytest.raises(lx.ShapeError, match=f"dct: a transform has at least one point, got n={length}"):
+        lx.scipy.fft.dct(np.ones(4, "f"), n=length)
+
+
+def test_one_length_and_one_axis() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype("f")
+    np.testing.assert_allclose(np.asarray(lnp.fft.fftn(x, 5, 0)), np.fft.fft(x, 5, 0), atol=1e-5)
+    found = lnp.fft.rfftn(x, s=[5, 3], axes=[1, 0])
+    np.testing.assert_allclose(np.asarray(found), np.fft.rfftn(x, [5, 3], [1, 0]), atol=1e-5)
+    np.testing.assert_allclose(np.asarray(lx.scipy.fft.dctn(x, 2, 5)), scipy.fft.dctn(x, 2, 5), atol=1e-5)
+    with pytest.raises(lx.DtypeError, match=r"fftn: axis must be an integer, got 0\.5 of type float"):
+        lnp.fft.fftn(x, axes=0.5)  # type: ignore[arg-type]
+
+
+def test_an_axis_that_is_named_twice_is_shifted_twice() -> None:
+    x = np.arange(10).reshape(2, 5)
+    for name in ("fftshift", "ifftshift"):
+        for axes in ((1, 1), (1, -1, 0), [0, 1]):
+            np.testing.assert_array_equal(np.asarray(getattr(lnp.fft, name)(x, axes)), getattr(np.fft, name)(x, axes))
