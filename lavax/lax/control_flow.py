@@ -6,10 +6,14 @@ from typing import Any
 
 import lavax.numpy as lnp
 from lavax.ir.location import user_error
+from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import as_value
 from lavax.parallel_scan import associative_scan
+from lavax.tracer.calls.signature import require_function
+from lavax.tracer.control_flow.bodies import flattened, require_same
 from lavax.tracer.control_flow.branches import cond as _cond
 from lavax.tracer.control_flow.branches import switch as _switch
+from lavax.tracer.control_flow.carried import settled
 from lavax.tracer.control_flow.fori_loop import fori_loop as _fori_loop
 from lavax.tracer.control_flow.scan import map as _map
 from lavax.tracer.control_flow.scan import scan as _scan
@@ -73,13 +77,24 @@ def fori_loop(
     lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
 ) -> Any:
     """`body_fun(i, value)` for i from `lower` up to `upper`. With `unroll=True` and bounds that are known, no loop is
-    made; other numbers change nothing."""
+    made; other numbers change nothing. Raises ControlFlowTypeError if the body does not return the types it takes."""
     if unroll is True and not isinstance(lower, Value) and not isinstance(upper, Value):
-        value = init_val
-        for i in range(int(lower), int(upper)):
-            value = body_fun(lnp.asarray(i), value)
-        return value
+        return _unrolled(range(whole_number("lower", lower), whole_number("upper", upper)), body_fun, init_val)
     return _fori_loop(lower, upper, body_fun, init_val)
+
+
+def _unrolled(numbers: range, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+    require_function(body_fun, "fori_loop body must be a function")
+    carried, structures = flattened([init_val])
+    value = init_val
+    for i in numbers:
+        value = body_fun(lnp.asarray(i), value)
+        found, given = flattened([value])
+        if given == structures:  # the first iteration may take Python's numbers
+            carried = [settled(old, new.type, new.weak) for old, new in zip(carried, found, strict=True)]
+        who, whom = "fori_loop: the body", "its argument"
+        require_same(who, given[0], [v.type for v in found], whom, structures[0], [v.type for v in carried])
+    return value
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:

@@ -34,14 +34,14 @@ def trace_loop_body(
         given = given.children[0]
     if given == structures[0]:
         outputs = zip(carried, types, body.weak, strict=False)
-        settled = [_settled(value, type, weak) for value, type, weak in outputs]
-        if any(new is not old for new, old in zip(settled, carried, strict=True)):
-            return trace_loop_body(name, function, structures, settled, others)
+        first = [settled(value, type, weak) for value, type, weak in outputs]
+        if any(new is not old for new, old in zip(first, carried, strict=True)):
+            return trace_loop_body(name, function, structures, first, others)
     require_same(f"{name}: the body", given, types, "its argument", structures[0], [v.type for v in carried])
     return body, carried
 
 
-def _settled(value: Value, type: TensorType, weak: bool) -> Value:
+def settled(value: Value, type: TensorType, weak: bool) -> Value:
     """A carried value in the dtype that the body returns for it, if it is weak and that holds it; otherwise itself."""
     if not value.weak or value.shape != type.shape or _KINDS[value.type.dtype.kind] > _KINDS[type.dtype.kind]:
         return value

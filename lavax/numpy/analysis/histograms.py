@@ -153,7 +153,8 @@ def histogramdd(
     ranges = [None] * len(columns) if range is None else list(range)
     edges = [histogram_bin_edges(*given) for given in zip(columns, by_column, ranges, strict=True)]
     counts = _counts(columns, edges, None if weights is None else as_floating(weights))
-    counts = cast(counts, float64) if value.type.dtype == float64 else as_floating(counts)
+    is_wide = value.type.dtype == float64 and not counts.type.dtype.is_complex
+    counts = cast(counts, float64) if is_wide else as_floating(counts)
     if density:
         counts = divide(counts, sum_over(counts))
         for axis, edge in enumerate(edges):

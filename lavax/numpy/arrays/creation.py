@@ -8,11 +8,11 @@ import numpy as np
 
 from lavax.ir.brain_floats import is_narrow
 from lavax.ir.default_dtypes import default_float
-from lavax.ir.location import user_error, warn_user
 from lavax.ir.types import DType, TensorType, int32, uint32
 from lavax.numpy._core.application import apply
 from lavax.numpy._core.broadcasting import broadcast_to, fit
 from lavax.numpy._core.devices import copied, require_device
+from lavax.numpy._core.dropped_parts import tell_dropped_parts
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
@@ -68,7 +68,7 @@ def asarray(
     if not holds_values(a) and not isinstance(a, (bool, int, float, complex, np.generic)) and _skips_32_bits(a, held):
         return copied("asarray", a, lift(a, held), copy)
     operand = as_operand(a)
-    _tell_dropped_parts("asarray", operand.type.dtype, held, a)
+    tell_dropped_parts("asarray", operand.type.dtype, held, a)
     return copied("asarray", a, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
 
 
@@ -119,24 +119,9 @@ def astype(x: ArrayLike, dtype: Any, *, copy: bool = True, device: Any = None) -
     """
     require_device("astype", device)
     held = canonical_dtype(dtype)
-    _tell_dropped_parts("astype", as_operand(x).type.dtype, held, x)
+    tell_dropped_parts("astype", as_operand(x).type.dtype, held, x)
     result = with_weak(cast(as_value(x), held), False)
     return own(result) if copy and result is x else result
-
-
-def _is_complex_in_python(x: Any) -> bool:
-    """Whether data are, or hold, Python's complex numbers, which NumPy does not make real ones of."""
-    if isinstance(x, (list, tuple)):
-        return any(_is_complex_in_python(each) for each in x)
-    return isinstance(x, complex) and not isinstance(x, np.generic)
-
-
-def _tell_dropped_parts(name: str, given: DType, held: DType, data: ArrayLike) -> None:
-    """NumPy's warning, or error, where complex numbers become real; truth values are of both parts."""
-    if given.is_complex and held.kind not in ("complex", "bool"):
-        if _is_complex_in_python(data):
-            raise user_error(TypeError, f"{name}: {data!r:.40} has imaginary parts, which {held.user_name} cannot hold")
-        warn_user(np.exceptions.ComplexWarning, f"{name}: the imaginary parts are dropped; x.real says so")
 
 
 def _filled(name: str, shape: Extents, value: Scalar, dtype: Any, device: Any) -> Value:
@@ -170,7 +155,7 @@ def full(
     operand = as_operand(fill_value)
     held = operand.type.dtype if dtype is None else canonical_dtype(dtype)
     target = checked_shape("full", shape)
-    _tell_dropped_parts("full", operand.type.dtype, held, fill_value)
+    tell_dropped_parts("full", operand.type.dtype, held, fill_value)
     if isinstance(operand, Splat):
         return with_weak(fit(operand, TensorType(target, held)), False)
     return with_weak(broadcast_to(cast(operand, held), target), False)

@@ -13,6 +13,7 @@ from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import fit
 from lavax.numpy._core.devices import require_device
+from lavax.numpy._core.dropped_parts import tell_dropped_parts
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error, zero_step_error
 from lavax.numpy._core.movement import reshaped
@@ -157,6 +158,7 @@ def linspace(
     low, high = as_operand(start), as_operand(stop)
     kind = floating(promote([low, high])[0])
     wanted = kind if dtype is None else canonical_dtype(dtype)
+    tell_dropped_parts("linspace", kind, wanted)
     # Positions count up to `num`, beyond the precision of 16-bit floats.
     held = float64 if float64 in (kind.part, wanted.part) else float32
     first, last, distance = _span(low, high, complex_of(held) if kind.is_complex else held)
@@ -218,7 +220,15 @@ def logspace(
     """Powers of `base` with exponents at equal distances from `start` to `stop`; as `linspace`."""
     held = float(base) if isinstance(base, int) else base
     result = power(held, linspace(start, stop, num, endpoint, dtype=_exponents(dtype), axis=axis))
-    return result if dtype is None else cast(result, canonical_dtype(dtype))
+    return _as_wanted("logspace", result, dtype)
+
+
+def _as_wanted(name: str, numbers: Value, dtype: Any) -> Value:
+    if dtype is None:
+        return numbers
+    held = canonical_dtype(dtype)
+    tell_dropped_parts(name, numbers.type.dtype, held)
+    return cast(numbers, held)
 
 
 def _exponents(dtype: Any) -> Any:
@@ -248,4 +258,4 @@ def geomspace(
     if endpoint and num > 1:
         result = where(equal(place, num - 1), high, result)
     result = moveaxis(result, 0, normal_axis("geomspace", axis, result.type))
-    return with_weak(result if dtype is None else cast(result, canonical_dtype(dtype)), False)
+    return with_weak(_as_wanted("geomspace", result, dtype), False)

@@ -13,6 +13,7 @@ from lavax.ir.types import TensorType, int32
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
+from lavax.numpy._core.dropped_parts import tell_dropped_parts
 from lavax.numpy._core.errors import index_error, shape_error
 from lavax.numpy._core.movement import cut, reshaped
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, holds_values, own, scalar_as
@@ -68,7 +69,7 @@ def put(
     places = ravel(ind) if holds_values(ind) else np.ravel(np.asarray(ind))
     if not places.size:
         return _result(a, own(value), inplace)
-    new = resize(cast(as_value(v), value.type.dtype), places.size)
+    new = resize(as_value(v), places.size)
     if value.size and mode in ("clip", "wrap"):
         numbers = as_wide_positions(as_value(places))
         places = clip(numbers, 0, value.size - 1) if mode == "clip" else remainder(numbers, value.size)
@@ -92,6 +93,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         raise shape_error("place: there are no values to put in")
     if not value.size:
         return _result(arr, own(value), inplace)
+    tell_dropped_parts("place", new.type.dtype, value.type.dtype)
     which = remainder(subtract(cumsum(chosen), 1), new.size)
     replaced = where(chosen, cast(take(new, which, mode="promise_in_bounds"), value.type.dtype), ravel(value))
     return _result(arr, reshaped(replaced, value.shape), inplace)
@@ -112,7 +114,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     step = 1 + sum(math.prod(value.shape[axis + 1 :]) for axis in range(value.ndim - 1))
     end = value.size if wrap or value.ndim > 2 else min(value.size, value.shape[1] * value.shape[1])
     places = range(0, end, step)
-    new = resize(cast(as_value(val), value.type.dtype), len(places))
+    new = resize(as_value(val), len(places))
     return _result(a, reshaped(At(ravel(value))[slice(0, end, step)].set(new), value.shape), inplace)
 
 

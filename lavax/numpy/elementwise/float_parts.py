@@ -147,13 +147,12 @@ def nan_to_num(
     """`x` with `nan` for NaN, and `posinf` and `neginf` for infinities: None is the largest finite number.
 
     Of complex numbers each part is replaced on its own. `copy` changes nothing: the result is a new array. Raises
-    DtypeError if what replaces them is complex.
+    DtypeError if what replaces those is complex.
     """
     value = as_value(x)
-    for name, given in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
-        if given is not None:
-            real_numbers(f"nan_to_num: {name}", given)
     if value.type.dtype.is_complex:
+        for name, given in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+            real_numbers(f"nan_to_num: {name}", 0.0 if given is None else given)
         parts = [nan_to_num(bind(part, value), copy, nan, posinf, neginf) for part in ("real", "imag")]
         return bind("complex", *parts)
     if not value.type.dtype.is_float:

@@ -7,8 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lavax.ir.types import DType, TensorType
+from lavax.ir.types import DType, TensorType, complex64
 from lavax.numpy._core.application import apply
+from lavax.numpy._core.dropped_parts import tell_dropped_parts
 from lavax.numpy._core.errors import index_error
 from lavax.numpy._core.operands import Scalar, scalar_as
 from lavax.numpy.elementwise.comparison import where
@@ -34,8 +35,13 @@ def leaves_out(mode: Mode) -> bool:
 
 
 def filling(dtype: DType, fill_value: Scalar | None) -> Scalar:
-    """The number read outside; by default NaN, the least signed integer, the greatest unsigned one or True."""
+    """The number read outside; by default NaN, the least signed integer, the greatest unsigned one or True.
+
+    Raises TypeError for a complex number where others are real.
+    """
     if fill_value is not None:
+        if isinstance(fill_value, complex):
+            tell_dropped_parts("fill_value", complex64, dtype, fill_value)
         return scalar_as(fill_value, dtype)
     if dtype.is_inexact:
         return complex(nan) if dtype.is_complex else nan

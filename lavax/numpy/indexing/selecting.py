@@ -11,11 +11,12 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import broadcast_to
 from lavax.numpy._core.errors import index_error, shape_error
 from lavax.numpy._core.movement import reshaped
-from lavax.numpy._core.operands import ArrayLike, Scalar, as_value, scalar_as
+from lavax.numpy._core.operands import ArrayLike, Scalar, as_value
 from lavax.numpy._core.out_arguments import refuse_out
 from lavax.numpy._core.sequences import parts_of
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.elementwise import comparison
+from lavax.numpy.indexing.index_modes import filling
 from lavax.numpy.indexing.nonzero import USE_SIZE, nonzero, true_places
 from lavax.numpy.indexing.taking import take
 from lavax.tracer import active_trace, constant
@@ -55,11 +56,11 @@ def compress(
     places, is_one = true_places("compress", mask, size, USE_SIZE)
     if is_one is None:
         return take(value, places, along, mode="promise_in_bounds")
-    filling = constant(scalar_as(fill_value, value.type.dtype), value.type.with_shape(()))
+    number = constant(filling(value.type.dtype, fill_value), value.type.with_shape(()))
     if not value.shape[along]:
-        return broadcast_to(filling, tuple(places.size if d == along else n for d, n in enumerate(value.shape)))
+        return broadcast_to(number, tuple(places.size if d == along else n for d, n in enumerate(value.shape)))
     shape = tuple(is_one.size if d == along else 1 for d in range(value.ndim))
-    return comparison.where(reshaped(is_one, shape), take(value, places, along, mode="promise_in_bounds"), filling)
+    return comparison.where(reshaped(is_one, shape), take(value, places, along, mode="promise_in_bounds"), number)
 
 
 def where(

@@ -7,6 +7,7 @@ from lavax.ir.default_dtypes import default_integer
 from lavax.ir.types import DType, bool_, int32
 from lavax.numpy._core.application import as_floating
 from lavax.numpy._core.axes import normal_axis
+from lavax.numpy._core.dropped_parts import tell_dropped_parts
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
@@ -41,6 +42,7 @@ def _numeric(op: str, x: ArrayLike, axis: int | None, dtype: Any) -> Value:
         value, axis = ravel(value), 0
     along = normal_axis(op, axis, value.type)
     held = _summed(value.type.dtype) if dtype is None else canonical_dtype(dtype)
+    tell_dropped_parts(op, value.type.dtype, held)
     return _accumulated_in(held, op, value, along)
 
 

@@ -8,6 +8,7 @@ from lavax.ir.types import DType, int32
 from lavax.numpy._core.application import as_truth
 from lavax.numpy._core.axes import Axis, normal_axis, rising_axes
 from lavax.numpy._core.broadcasting import common_shape, spread, spread_back
+from lavax.numpy._core.dropped_parts import tell_dropped_parts
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.number_arguments import real_number
@@ -43,6 +44,7 @@ def _accumulate(op: str, x: ArrayLike, axis: Axis, dtype: Any, keepdims: bool) -
     value = as_value(x)
     axes = rising_axes(op, axis, value.type)
     held = summed(value.type.dtype) if dtype is None else canonical_dtype(dtype)
+    tell_dropped_parts(op, value.type.dtype, held)
     within = accumulating(held)
     if within != value.type.dtype:
         return cast(_fold_in(within, op, value, axes, keepdims), held)
@@ -234,6 +236,7 @@ def _real(name: str, x: ArrayLike, axis: Axis, dtype: Any) -> tuple[Value, tuple
     given = as_value(x)
     axes = rising_axes(name, axis, given.type)
     held = floating(given.type.dtype if dtype is None else canonical_dtype(dtype))
+    tell_dropped_parts(name, given.type.dtype, held)
     return cast(given, averaging(held)), axes, held
 
 

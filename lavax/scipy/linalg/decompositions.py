@@ -169,6 +169,7 @@ def eigh_tridiagonal(
 ) -> Any:
     """Eigenvalues, rising, and vectors of the symmetric matrix with the diagonal `d` [n] and the next one `e` [n - 1].
 
+    Complex `e` stand below the diagonal of a Hermitian matrix, their conjugates above, and of `d` the real parts count.
     Computed as of a full matrix. `select` "a" gives all, "i" those of the numbers in `select_range`, both included;
     "v", by values, is a number of eigenvalues that is known only when they are computed, and raises ValueError. `tol`
     and `key` change nothing. Raises ShapeError if the lengths do not fit.
@@ -179,7 +180,7 @@ def eigh_tridiagonal(
         raise shape_error(f"eigh_tridiagonal takes a diagonal [n] and the next one [n - 1], got {given}")
     if select not in ("a", "i") or (select == "i") != (select_range is not None):
         raise ValueError(f"eigh_tridiagonal: select is 'a', or 'i' with select_range, got {select!r}, {select_range}")
-    matrix = lnp.diag(diagonal) + lnp.diag(beside, 1) + lnp.diag(beside, -1)
+    matrix = lnp.diag(diagonal) + lnp.diag(lnp.conj(beside), 1) + lnp.diag(beside, -1)
     chosen = slice(None) if select_range is None else slice(int(select_range[0]), int(select_range[1]) + 1)
     if eigvals_only:
         return linalg.eigvalsh(matrix)[chosen]

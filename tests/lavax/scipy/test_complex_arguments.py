@@ -58,6 +58,17 @@ def test_derivatives_of_complex_solutions(name: str) -> None:
         np.testing.assert_allclose(np.asarray(one) / size, np.asarray(other) / size, atol=3e-4)
 
 
+def test_eigenvalues_of_three_complex_diagonals() -> None:
+    diagonal, beside = RIGHT.real, RIGHT[1:] * 1j
+    matrix = np.diag(diagonal) + np.diag(beside, -1) + np.diag(beside.conj(), 1)
+    values = np.asarray(linalg.eigh_tridiagonal(diagonal, beside, eigvals_only=True))
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix), atol=2e-6)
+    of_complex = linalg.eigh_tridiagonal(diagonal + 2j, beside, eigvals_only=True)
+    np.testing.assert_allclose(np.asarray(of_complex), values, atol=2e-6)
+    some, vectors = (np.asarray(part) for part in linalg.eigh_tridiagonal(diagonal, beside))
+    np.testing.assert_allclose(matrix @ vectors, vectors * some, atol=1e-5)
+
+
 def test_the_first_row_of_a_toeplitz_matrix_is_conjugate() -> None:
     np.testing.assert_array_equal(np.asarray(linalg.toeplitz(RIGHT)), scipy.linalg.toeplitz(RIGHT))
 

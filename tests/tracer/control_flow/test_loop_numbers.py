@@ -9,6 +9,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import lax
+from lavax.base.errors import ControlFlowTypeError, DtypeError
 
 BOUNDS: dict[str, tuple[Any, Any]] = {
     "Python's": (0, 4),
@@ -62,3 +63,16 @@ def test_numbers_of_steps_that_loops_do_not_take() -> None:
     with pytest.raises(ValueError, match="map: batch_size must not be negative, got -2"):
         lx.lax.map(lambda x: x, np.arange(3), batch_size=-2)
     assert np.asarray(lx.lax.map(lambda x: x + 1, np.arange(3), batch_size=0)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("unroll", [None, True])
+def test_a_body_gives_what_it_takes_with_and_without_a_loop(unroll: bool | None) -> None:
+    x = np.ones(2, "f")
+    with pytest.raises(ControlFlowTypeError, match=r"fori_loop: the body gives c64\[2\]( at 1)?, but its argument has"):
+        lax.fori_loop(0, 3, lambda i, c: c * 1j, x, unroll=unroll)
+    with pytest.raises(ControlFlowTypeError, match="the body gives the structure"):
+        lax.fori_loop(0, 3, lambda i, c: (c, c), x, unroll=unroll)
+    total = lax.fori_loop(0, 3, lambda i, c: c + x[0] * 1j, 0.0, unroll=unroll)
+    assert total.dtype == np.complex64 and complex(total) == 3j
+    with pytest.raises(DtypeError, match=r"(lower|upper) must be an integer"):
+        lax.fori_loop(0, 3.5, lambda i, c: c, x, unroll=unroll)

@@ -93,3 +93,53 @@ def test_transforms_along_no_axes(kind: str) -> None:
     np.testing.assert_array_equal(np.asarray(lax.fft(Z, kind, ())), Z)
     with pytest.raises(ShapeError, match="RFFT of f32"):
         lax.fft(X, "rfft", ())
+
+
+DROPPED: dict[str, Callable[[], Any]] = {
+    "sum": lambda: lnp.sum(Z, dtype="float32"),
+    "prod": lambda: lnp.prod(Z, dtype="float32"),
+    "mean": lambda: lnp.mean(Z, dtype="float32"),
+    "cumulative_sum": lambda: lnp.cumsum(Z, dtype="float32"),
+    "cumulative_prod": lambda: lnp.cumulative_prod(Z, dtype="float32"),
+    "linspace": lambda: lnp.linspace(0, 1 + 1j, 3, dtype="float32"),
+    "logspace": lambda: lnp.logspace(0, 1 + 1j, 3, dtype="float32"),
+    "geomspace": lambda: lnp.geomspace(1, 1 + 1j, 3, dtype="float32"),
+    "put": lambda: lnp.put(X, np.array([0]), Z[:1], inplace=False),
+    "fill_diagonal": lambda: lnp.fill_diagonal(np.ones((2, 2), "f"), 1j, inplace=False),
+    "place": lambda: lnp.place(X, X > 0, Z, inplace=False),
+}
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_imaginary_parts_are_not_dropped_silently(name: str) -> None:
+    with pytest.warns(np.exceptions.ComplexWarning, match="the imaginary parts .*are dropped") as told:
+        found = DROPPED[name]()
+    assert len(told) == 1 and found.dtype == np.float32
+
+
+def test_parts_that_are_asked_for_drop_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    assert lnp.sum(Z, dtype=bool).dtype == bool
+    assert lnp.sum(Z.real, dtype="float32").dtype == np.float32
+    assert lnp.var(Z).dtype == np.float32 and lnp.linspace(0, 1, 3, dtype="int32").dtype == np.int32
+    assert not recwarn
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: lnp.take(X, np.array([9]), mode="fill", fill_value=1j),
+        lambda: lnp.asarray(X).at[lnp.asarray(9)].get(mode="fill", fill_value=1j),
+        lambda: lnp.compress(X > 0, X, size=9, fill_value=1j),
+    ],
+)
+def test_real_arrays_are_filled_with_real_numbers(call: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match="fill_value: 1j has imaginary parts, which float32 cannot hold"):
+        call()
+
+
+def test_weights_of_wide_histograms_stay_complex() -> None:
+    with lx.enable_x64():
+        x, weights = X.astype("float64"), Z.astype("complex128")
+        counts, *_ = lnp.histogram2d(x, x, bins=2, weights=weights)
+        assert counts.dtype == np.complex128
+        np.testing.assert_allclose(complex(counts.sum()), weights.sum())
