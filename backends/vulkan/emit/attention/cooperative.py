@@ -1,19 +1,21 @@
 """Tiles of subgroups that multiply matrices, for attention in 16 bits on GPUs that have them.
 
 A workgroup stages each operand of a block's columns once, and loads the next block's meanwhile. A subgroup has a row of
-matrices. It keeps its rows of operands and results in matrices from the first block to the last, and the tiles between
-them as well: each lane works on the elements that it has of a tile (matrix_elements.py). Where shaders may neither
-reduce rows of matrices nor multiply by a matrix of sums, these pass through the subgroup's own part of shared memory.
+matrices, or two, for which a matrix of columns is loaded once. It keeps its rows of operands and results in matrices
+from the first block to the last, and the tiles between them as well: each lane works on the elements that it has of a
+tile (matrix_elements.py). Where shaders may neither reduce rows of matrices nor multiply by a matrix of sums, these
+pass through the subgroup's own part of shared memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
-from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape
+from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape, operands_of_rows
 from lavax.backends.vulkan.emit.attention.matrix_elements import BELOW, BESIDE, ELEMENT, ElementPart, ElementRow
+from lavax.backends.vulkan.emit.attention.operands_of_rows import OperandsOfRows
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.emit.attention.tiles import BEFORE, BEHIND, BLOCK, AttentionTile, Part, Row, Tiles, joined
 from lavax.backends.vulkan.glsl.expressions import VECTOR
@@ -38,7 +40,7 @@ _JOINING = {"max": "greater_of", "+": "sum_of"}
 
 
 class CooperativeTiles(Tiles):
-    """A row of matrices per subgroup."""
+    """One or more rows of matrices per subgroup."""
 
     def __init__(
         self,
@@ -63,7 +65,10 @@ class CooperativeTiles(Tiles):
         lowest, highest = node.attrs["lowest"], node.attrs["highest"]
         behind = [(BEHIND, lowest)] if lowest > 1 - problem.queries else []
         self.compared = [*behind, (BEFORE, highest)] if highest < problem.keys - 1 else behind
+        self.loads_places = shape.loads_places and not self.is_biased and not self.is_masked
+        self.places_at = shape.vectors(stages, problem.by_keys) - shape.vectors_of_places
         self.joining: set[str] = set()
+        self.operands_of_rows = OperandsOfRows(self, operands_of_rows(stages))
         self.buffer = shape.buffer_vectors(stages, problem.by_keys)
         end = shape.subgroups * shape.own_vectors + self.buffer
         self.statistics_at = end - len(STATISTICS) * shape.columns // VECTOR
@@ -76,10 +81,10 @@ class CooperativeTiles(Tiles):
         self.body.scopes[0].variables |= {"subgroup", "row", "place"}
         self.subgroup = variable("subgroup", shape.subgroups)
         self.own_row, self.place = variable("row", shape.shape.m), variable("place", shape.across)
-        self.first_row = linear([(self.corner, 1), (self.subgroup, shape.shape.m)])
+        self.first_row = linear([(self.corner, 1), (self.subgroup, shape.down * shape.shape.m)])
 
     def row_index(self, number: int) -> Index:
-        return linear([(self.first_row, 1), (self.own_row, 1)])
+        return linear([(self.first_row, 1), (self.own_row, 1)], number * self.shape.shape.m)
 
     def _column(self, group: int) -> Index:
         """The first column of a vector, counted from the block's first: a lane has eight neighbours at a time."""
@@ -100,11 +105,20 @@ class CooperativeTiles(Tiles):
         """The matrices of a tile, side by side."""
         return self.width // self.shape.shape.n
 
-    def tile_matrices(self, name: str) -> list[str]:
-        return [f"{name}{number}" for number in range(self.across)]
+    def tile_matrices(self, name: str, row: int) -> list[str]:
+        """The matrices of a row of a tile."""
+        return [f"{self.of_matrices(name, row, '_')}{number}" for number in range(self.across)]
+
+    def of_matrices(self, name: str, row: int, end: str = "") -> str:
+        """The name of something of a row of matrices."""
+        return f"{name}{row}{end}" if self.shape.down > 1 else name
 
     def _sum_kind(self) -> str:
         return matrix_type(self.body, "Accumulator", self.shape.shape.m, self.shape.shape.n)
+
+    def _begin(self, names: Sequence[str], number: str) -> None:
+        kind = self._sum_kind()
+        self.line(f"{kind} {', '.join(f'{name} = {kind}({number})' for name in names)};")
 
     def _repeated(self, name: str, at: str, layout: str) -> None:
         """Declares a matrix whose rows, or columns, all are the numbers at a place of shared memory."""
@@ -112,46 +126,55 @@ class CooperativeTiles(Tiles):
         self.line(f"coopMatLoad({name}, staged, {at}, 0, {layout});")
 
     def rows(self) -> Iterator[Row]:
-        with self.body.block(f"for (int {ELEMENT} = 0; {ELEMENT} < peak.length(); ++{ELEMENT})", frozenset((ELEMENT,))):
-            yield ElementRow(self, 0)
+        for row, peak in enumerate(self.row_names("peak")):
+            with self._of_lane(peak):
+                yield ElementRow(self, row)
+
+    def _of_lane(self, matrix: str, *variables: str) -> AbstractContextManager[None]:
+        """A loop over a lane's elements. If it were not written out, the driver would keep matrices in local memory."""
+        head = f"for (int {ELEMENT} = 0; {ELEMENT} < {matrix}.length(); ++{ELEMENT})"
+        return self.body.block(self.body.uses.unroll + head, frozenset((ELEMENT, *variables)))
 
     def row_names(self, name: str) -> list[str]:
-        return [name]
+        return [self.of_matrices(name, row) for row in range(self.shape.down)]
 
     def open_rows(self, **numbers: str) -> None:
-        kind = self._sum_kind()
         for name, number in numbers.items():
-            self.line(f"{kind} {name} = {kind}({number});")
+            self._begin(self.row_names(name), number)
 
     def declare_rows(self, *names: str) -> None:
-        self.line(f"{self._sum_kind()} {', '.join(names)};")
+        self.line(f"{self._sum_kind()} {', '.join(each for name in names for each in self.row_names(name))};")
 
-    def parts(self, *statistics: Node) -> Iterator[Part]:
+    def parts(self, *statistics: Node) -> Iterator[ElementPart]:
         for number in range(self.across):
             with self.body.block("") if statistics and self.statistics else nullcontext():
                 for each, operand in enumerate(self.statistics):
                     if operand in statistics:
                         place = (each * self.width + number * self.shape.shape.n) // VECTOR
                         self._repeated(f"statistic_{each}", f"{self.statistics_at + place}{self.turn}", _ROW_MAJOR)
-                with self._elements("", self.is_biased and not statistics):
-                    yield ElementPart(self, 0, number)
+                for row in range(self.shape.down):
+                    with self._elements(self.is_biased and not statistics):
+                        yield ElementPart(self, row, number)
 
     def parts_to_hide(self, of_scores: bool) -> Iterator[Part]:
-        """Lanes of a subgroup go over a matrix if it has such elements, which is the same for all of them."""
-        for number in range(self.across):
-            part = ElementPart(self, 0, number)
-            tests, masked = part.may_hide(of_scores), of_scores and self.is_masked
-            if not tests and not masked:
-                continue
-            guard = "" if masked else f"if ({' || '.join(tests)}) "
-            with self._elements(guard, masked):
-                yield part
+        """Lanes of a subgroup go over a tile's matrices if one has such elements, which is the same for all lanes."""
+        masked = of_scores and self.is_masked
+        parts = [ElementPart(self, row, number) for number in range(self.across) for row in range(self.shape.down)]
+        some = parts if masked else [part for part in parts if part.may_hide(of_scores)]
+        # If any matrix has something hidden, one of these two has.
+        ends = () if masked else (ElementPart(self, 0, self.across - 1), ElementPart(self, self.shape.down - 1, 0))
+        tests = dict.fromkeys(test for part in ends for test in part.may_hide(of_scores))
+        with self.body.block(f"if ({' || '.join(tests)})") if tests else nullcontext():
+            if self.loads_places and some:
+                self._declare_places(str(self.places_at))
+            for part in some:
+                with self._elements(masked):
+                    yield part
 
     @contextmanager
-    def _elements(self, guard: str, by_places: bool) -> Iterator[None]:
+    def _elements(self, by_places: bool) -> Iterator[None]:
         """A loop over a lane's elements of a matrix of a tile; `by_places` declares their rows and columns."""
-        head = f"{guard}for (int {ELEMENT} = 0; {ELEMENT} < s0.length(); ++{ELEMENT})"
-        with self.body.block(head, frozenset((ELEMENT, BELOW, BESIDE))):
+        with self._of_lane(self.tile_matrices("s", 0)[0], BELOW, BESIDE):
             if by_places:
                 self.line(f"int {BELOW} = int(down[{ELEMENT}]), {BESIDE} = int(over[{ELEMENT}]);")
             yield
@@ -163,46 +186,62 @@ class CooperativeTiles(Tiles):
         return f"statistic_{self.statistics.index(operand)}[{ELEMENT}]"
 
     def of_row(self, operand: Node, number: int) -> str:
-        return f"statistic_{self.statistics_of_rows.index(operand)}[{ELEMENT}]"
+        name = f"statistic{self.statistics_of_rows.index(operand)}_"
+        return f"{self.of_matrices(name, number)}[{ELEMENT}]"
 
     def _open_places(self) -> None:
-        """Declares matrices of the elements' places, `down`, `over` and `ahead`."""
+        """Declares matrices of the elements' places, `down`, `over` and `ahead`, or stages what to load them from."""
         over_is_used = self.is_biased or self.is_masked or self.problem.columns % self.width != 0
         if not over_is_used and not self.compared:
             return
-        shape, lane = self.shape.shape, "int(gl_SubgroupInvocationID)"
-        count = max(shape.m, shape.n)
+        count = max(self.shape.shape.m, self.shape.shape.n)
+        if self.loads_places:
+            at = f"{self.places_at} + member / {VECTOR}"
+            self.line(f"if (member < {count}) staged[{at}][member % {VECTOR}] = floatBitsToUint(float(member));")
+            return
+        lane = "int(gl_SubgroupInvocationID)"
         guard = f"if ({lane} < {count}) " if count < self.shape.lanes else ""
         for start in range(0, count, self.shape.lanes):
             at = f"{start} + {lane}" if start else lane
             self.line(f"{guard}staged[own + ({at}) / {VECTOR}][({at}) % {VECTOR}] = floatBitsToUint(float({at}));")
         self.line("subgroupBarrier();")
-        self._repeated("over", "own", _ROW_MAJOR)
-        self._repeated("down", "own", _COLUMN_MAJOR)
+        self._declare_places("own")
+        self.line("subgroupBarrier();")
+
+    def _declare_places(self, at: str) -> None:
+        self._repeated("over", at, _ROW_MAJOR)
+        if self.compared or self.is_biased or self.is_masked:
+            self._repeated("down", at, _COLUMN_MAJOR)
         if self.compared:
             self.line(f"{self._sum_kind()} ahead;")
             self.line("for (int e = 0; e < ahead.length(); ++e) ahead[e] = over[e] - down[e];")
-        self.line("subgroupBarrier();")
 
     def _open_statistics_of_rows(self) -> None:
         for number, operand in enumerate(self.statistics_of_rows):
-            value = self.body.value(operand, (*self.batch, self.row(0))).text
-            self.line(f"staged[own + row / {VECTOR}][row % {VECTOR}] = floatBitsToUint({value});")
-            self.line("subgroupBarrier();")
-            self._repeated(f"statistic_{number}", "own", _COLUMN_MAJOR)
-            self.line("subgroupBarrier();")
+            for row, name in enumerate(self.row_names(f"statistic{number}_")):
+                value = self.body.value(operand, (*self.batch, self.row(row))).text
+                self.line(f"staged[own + row / {VECTOR}][row % {VECTOR}] = floatBitsToUint({value});")
+                self.line("subgroupBarrier();")
+                self._repeated(name, "own", _COLUMN_MAJOR)
+                self.line("subgroupBarrier();")
+
+    def any_lane(self, condition: str) -> str:
+        """Whether a condition holds for some lane of the subgroup."""
+        self.body.uses.extension("ballot")
+        return f"subgroupBallot({condition}) != uvec4(0u)"
 
     def folded(self, join: str, names: Sequence[str]) -> None:
-        (name,) = names
         if not self.converts:
-            self._fold_in_shared_memory(join, name)
+            for name in names:
+                self._fold_in_shared_memory(join, name)
             return
         self.body.uses.extension("cooperative_matrix_2")
         self.joining.add(join)
-        reduced = self.body.name()
-        self.line(f"{self._sum_kind()} {reduced};")
-        self.line(f"coopMatReduceNV({reduced}, {name}, gl_CooperativeMatrixReduceRowNV, {_JOINING[join]});")
-        self.line(f"{name} = {reduced};")
+        for name in names:
+            reduced = self.body.name()
+            self.line(f"{self._sum_kind()} {reduced};")
+            self.line(f"coopMatReduceNV({reduced}, {name}, gl_CooperativeMatrixReduceRowNV, {_JOINING[join]});")
+            self.line(f"{name} = {reduced};")
 
     def _fold_in_shared_memory(self, join: str, name: str) -> None:
         """Each lane joins its part of a row, lanes of a row join theirs, and the results are repeated in the matrix."""
@@ -232,17 +271,16 @@ class CooperativeTiles(Tiles):
     # -- from memory to shared memory ---------------------------------------------------------------------------------
 
     def open_blocks(self, start: str, stages: Sequence[Stage]) -> None:
-        for operand in dict.fromkeys(stage.of_rows for stage in stages if stage.of_rows is not None):
-            self._load_rows(operand)
         self._open_places()
         self._open_statistics_of_rows()
+        self.operands_of_rows.load()
         names = [name for name, *_ in self._copies()]
         self.line(f"uvec4 {', '.join(names)};")
         for number in range(len(self.statistics)):
             self.line(f"float statistic{number};")
         self._fetch(start)
 
-    def _eight(self, operand: Node, row: Index, along: Index) -> str:
+    def eight(self, operand: Node, row: Index, along: Index) -> str:
         """Eight elements of an operand's row in 16 bits."""
         halves = [(operand, (*self.batch, row, linear([(along, 1), (LANE, 1)], start))) for start in (0, VECTOR)]
         whole = eight_in_memory(self.body, halves, self.dtype)
@@ -254,31 +292,6 @@ class CooperativeTiles(Tiles):
             four = widened(self.body.value(node, at), VECTOR, node.dtype)
             words.append(packed(self.body, four, self.dtype))
         return f"uvec4({', '.join(words)})"
-
-    def _load_rows(self, operand: Node) -> None:
-        """Loads the subgroup's rows of an operand to matrices."""
-        head, shape = operand.shape[-1], self.shape.shape
-        line, stride = head // EIGHT, self.shape.operand_stride(head)
-        lane = linear([(self.place, shape.m), (self.own_row, 1)])
-        for start in range(0, shape.m * line, self.shape.lanes):
-            number = add(lane, start)
-            ends = start + self.shape.lanes > shape.m * line
-            with self.body.block(f"if ({self.body.index(number)} < {shape.m * line})" if ends else ""):
-                number = clamp(number, 0, shape.m * line - 1)
-                row, along = quotient(number, line), remainder(number, line)
-                at = self.inside(linear([(self.first_row, 1), (row, 1)]))
-                text = self._eight(operand, at, linear([(along, EIGHT)]))
-                self.line(f"staged[own + {self.body.index(linear([(row, stride), (along, 1)]))}] = {text};")
-        self.line("subgroupBarrier();")
-        for step in range(head // shape.k):
-            name = self._row_matrix(operand, step)
-            self.line(f"{matrix_type(self.body, 'A', shape.m, shape.k)} {name};")
-            self.line(f"coopMatLoad({name}, staged, own + {step * shape.k // EIGHT}, {stride}, {_ROW_MAJOR});")
-        self.line("subgroupBarrier();")
-
-    def _row_matrix(self, operand: Node, step: int) -> str:
-        rows = list(dict.fromkeys(stage.of_rows for stage in self.stages if stage.of_rows is not None))
-        return f"rows{rows.index(operand)}_{step}"
 
     def _copies(self) -> Iterator[tuple[str, Node, Index, bool]]:
         """A register per vector that an invocation stages: the operand, the vector's number, and whether it may lie
@@ -301,7 +314,7 @@ class CooperativeTiles(Tiles):
                 line = operand.shape[-1] // EIGHT
                 inside = clamp(number, 0, self.width * line - 1)
                 column = clamp(linear([(first, 1), (quotient(inside, line), 1)]), 0, last)
-                text = self._eight(operand, column, linear([(remainder(inside, line), EIGHT)]))
+                text = self.eight(operand, column, linear([(remainder(inside, line), EIGHT)]))
                 self.line(f"{register} = {text};")
             for statistic, operand in enumerate(self.statistics):
                 column = clamp(linear([(first, 1), (remainder(self.member, self.width), 1)]), 0, last)
@@ -338,19 +351,23 @@ class CooperativeTiles(Tiles):
 
     def product(self, name: str, of_rows: Node, of_columns: Node) -> None:
         shape, stride = self.shape.shape, self.shape.operand_stride(of_columns.shape[-1])
-        kind, sums = self._sum_kind(), self.tile_matrices(name)
-        self.line(f"{kind} {', '.join(f'{each} = {kind}(0.0)' for each in sums)};")
+        rows = range(self.shape.down)
+        sums = [self.tile_matrices(name, row) for row in rows]
+        for some in sums:
+            self._begin(some, "0.0")
         for step in range(of_rows.shape[-1] // shape.k):
-            for number, each in enumerate(sums):
+            left = [self.operands_of_rows.matrix(of_rows, row, step) for row in rows]
+            for number in range(self.across):
                 at = self.places[of_columns] + number * shape.n * stride + step * shape.k // EIGHT
-                self._add_product(each, self._row_matrix(of_rows, step), at, stride, _COLUMN_MAJOR)
+                self._add_products([some[number] for some in sums], left, at, stride, _COLUMN_MAJOR)
 
-    def _add_product(self, sums: str, left: str, at: int, stride: int, layout: str) -> None:
-        """Adds the product of a matrix with one of an operand of columns, in shared memory."""
+    def _add_products(self, sums: Sequence[str], left: Sequence[str], at: int, stride: int, layout: str) -> None:
+        """Adds the products of matrices with one of an operand of columns, in shared memory."""
         shape, right = self.shape.shape, self.body.name()
         self.line(f"{matrix_type(self.body, 'B', shape.k, shape.n)} {right};")
         self.line(f"coopMatLoad({right}, staged, {at}{self.turn}, {stride}, {layout});")
-        self.line(f"{sums} = coopMatMulAdd({left}, {right}, {sums});")
+        for total, each in zip(sums, left, strict=True):
+            self.line(f"{total} = coopMatMulAdd({each}, {right}, {total});")
 
     def _hand_out(self, matrices: Sequence[str]) -> None:
         """Stores matrices side by side to the subgroup's part of shared memory."""
@@ -366,27 +383,40 @@ class CooperativeTiles(Tiles):
 
     # -- sums ---------------------------------------------------------------------------------------------------------
 
-    def _sums(self, node: Node) -> list[str]:
-        return [f"{node.op}{number}" for number in range(node.shape[-1] // self.shape.shape.n)]
+    def load_left(self, name: str, at: int, stride: int) -> None:
+        """Declares a left operand and loads it from the subgroup's part of shared memory."""
+        self.line(f"{matrix_type(self.body, 'A', self.shape.shape.m, self.shape.shape.k)} {name};")
+        self.line(f"coopMatLoad({name}, staged, own + {at}, {stride}, {_ROW_MAJOR});")
+
+    def _sums(self, node: Node, row: int) -> list[str]:
+        count = node.shape[-1] // self.shape.shape.n
+        return [f"{self.of_matrices(node.op, row, '_')}{number}" for number in range(count)]
 
     def open_result(self, node: Node) -> None:
-        kind = matrix_type(self.body, "Accumulator", self.shape.shape.m, self.shape.shape.n)
-        self.line(f"{kind} {', '.join(f'{name} = {kind}(0.0)' for name in self._sums(node))};")
+        for row in range(self.shape.down):
+            self._begin(self._sums(node, row), "0.0")
+
+    def scale_result(self, node: Node, factors: Sequence[str]) -> None:
+        """Multiplies each row of a result's matrices by its factor, if there are factors."""
+        for row, factor in enumerate(factors):
+            for each in self._sums(node, row):
+                self.line(f"{each} = {each} * {factor};")
 
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
-        shape, sums = self.shape.shape, self._sums(node)
+        shape, rows = self.shape.shape, range(self.shape.down)
         if scaled:
-            for each in sums:
-                self.line(f"{each} = {each} * scale;")
-        left, stride = self._as_operands(name), self.shape.operand_stride(of_columns.shape[-1])
-        for step, each_left in enumerate(left):
-            for number, each in enumerate(sums):
+            self.scale_result(node, self.row_names("scale"))
+        sums = [self._sums(node, row) for row in rows]
+        left, stride = [self._as_operands(name, row) for row in rows], self.shape.operand_stride(of_columns.shape[-1])
+        for step in range(self.width // shape.k):
+            for number in range(len(sums[0])):
                 begin = self.places[of_columns] + step * shape.k * stride + number * shape.n // EIGHT
-                self._add_product(each, each_left, begin, stride, _ROW_MAJOR)
+                some, lefts = [each[number] for each in sums], [each[step] for each in left]
+                self._add_products(some, lefts, begin, stride, _ROW_MAJOR)
 
-    def _as_operands(self, name: str) -> list[str]:
-        """The matrices of a tile in 16 bits, as left operands."""
-        shape, tile = self.shape.shape, self.tile_matrices(name)
+    def _as_operands(self, name: str, row: int) -> list[str]:
+        """The matrices of a row of a tile in 16 bits, as left operands."""
+        shape, tile = self.shape.shape, self.tile_matrices(name, row)
         kind, found = matrix_type(self.body, "A", shape.m, shape.k), []
         converts = self.converts and shape.k == shape.n
         if converts:
@@ -398,9 +428,7 @@ class CooperativeTiles(Tiles):
             if converts:
                 self.line(f"{kind} {found[-1]} = {kind}({tile[step]});")
             else:
-                at = f"own + {step * shape.k // EIGHT}"
-                self.line(f"{kind} {found[-1]};")
-                self.line(f"coopMatLoad({found[-1]}, staged, {at}, {self.shape.weights_stride}, {_ROW_MAJOR});")
+                self.load_left(found[-1], step * shape.k // EIGHT, self.shape.weights_stride)
         if not converts:
             self.line("subgroupBarrier();")
         return found
@@ -422,39 +450,41 @@ class CooperativeTiles(Tiles):
     # -- results ------------------------------------------------------------------------------------------------------
 
     def close_result(self, node: Node, factors: Sequence[str]) -> None:
-        together, sums = self.across, self._sums(node)
-        there = self.is_row(self.row_index(0))
-        for factor in factors:
-            for each in sums:
-                self.line(f"{each} = {each} * {factor};")
-        for first in range(0, len(sums), together):
-            some = sums[first : first + together]
-            self._hand_out(some)
-            with self.body.block(f"if ({there})" if there else ""):
-                for group in range(self.groups):
-                    self._write(node, group, first * self.shape.shape.n, len(some) * self.shape.shape.n)
+        together = self.across
+        self.scale_result(node, factors)
+        if self.shape.rows_kept:
             self.line("subgroupBarrier();")
+        for row in range(self.shape.down):
+            there, sums = self.is_row(self.row_index(row)), self._sums(node, row)
+            for first in range(0, len(sums), together):
+                some = sums[first : first + together]
+                self._hand_out(some)
+                with self.body.block(f"if ({there})" if there else ""):
+                    for group in range(self.groups):
+                        self._write(node, row, group, first * self.shape.shape.n, len(some) * self.shape.shape.n)
+                self.line("subgroupBarrier();")
 
-    def _write(self, node: Node, group: int, first: int, length: int) -> None:
+    def _write(self, node: Node, row: int, group: int, first: int, length: int) -> None:
         column = self._column(group)
         if column.low >= length:
             return
         with self.body.block(f"if ({self.body.index(column)} < {length})" if column.high >= length else ""):
             along = linear([(clamp(column, 0, length - VECTOR), 1), (LANE, 1)], first)
             value = GlslValue(self._handed(group), VECTOR)
-            at = (*self.batch, self.inside(self.row_index(0)), along)
+            at = (*self.batch, self.inside(self.row_index(row)), along)
             self.body.store(node, at, value, self.outputs[node])
 
     def store_statistic(self, node: Node, values: Sequence[str]) -> None:
-        row = self.row_index(0)
-        there = self.is_row(row)
-        guard = f"if (place == 0{f' && {there}' if there else ''})"
         stride = self.shape.shape.n // VECTOR | 1
-        self.line(f"coopMatStore({values[0]}, staged, own, {stride}, {_ROW_MAJOR});")
-        self.line("subgroupBarrier();")
-        value = f"uintBitsToFloat(staged[own + row * {stride}].x)"
-        self.line(f"{guard} {self.element(node, self.outputs[node], self.inside(row))} = {value};")
-        self.line("subgroupBarrier();")
+        for number, matrix in enumerate(values):
+            row = self.row_index(number)
+            there = self.is_row(row)
+            guard = f"if (place == 0{f' && {there}' if there else ''})"
+            self.line(f"coopMatStore({matrix}, staged, own, {stride}, {_ROW_MAJOR});")
+            self.line("subgroupBarrier();")
+            value = f"uintBitsToFloat(staged[own + row * {stride}].x)"
+            self.line(f"{guard} {self.element(node, self.outputs[node], self.inside(row))} = {value};")
+            self.line("subgroupBarrier();")
 
     def close(self) -> Launch:
         shape = self.shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lavax.backends.vulkan.emit.attention.problem import Stage, is_by_keys, stages_of
+from lavax.backends.vulkan.emit.attention.problem import Problem, Stage, is_by_keys, problem_of, stages_of
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
 from lavax.backends.vulkan.plan.profile import DeviceProfile, MatrixShape
@@ -15,18 +15,25 @@ from lavax.passes.build.attention import named_operands
 _VECTOR_BYTES = 16
 # Longer heads take more registers than an invocation has: of each result, and of each operand of rows.
 _LONGEST_HEAD = 128
+# The elements of a row of an operand that are staged at a time on their way to matrices: longer rows at once would take
+# shared memory that other workgroups need.
+PIECE = 64
 # The operands that matrices hold; the others are numbers of float32.
 _OF_MATRICES = ("query", "key", "value", "cotangent")
+# The rows of matrices of a workgroup that is not tall.
+_MOST_IN_FLAT = 4
 # Statistics of queries, which are columns where rows are keys.
 STATISTICS = ("logsumexp", "delta")
 
 
 @dataclass(frozen=True)
 class CooperativeShape:
-    """`subgroups` with a row of matrices each; blocks of `columns`. Matrices have `shape`, and `lanes` share one.
+    """`subgroups` with `down` rows of matrices each; blocks of `columns`. Matrices have `shape`, and `lanes` share one.
 
-    Rows of operands have up to `head` elements. With two `buffers` a block's columns are staged while some subgroups
-    still work on the last one's, and meet once a block.
+    Rows of operands have up to `head` elements; `rows_kept` such operands stay in shared memory, or they are in
+    matrices. With two `buffers` a block's columns are staged while some subgroups still work on the last one's, and
+    meet once a block. If it `loads_places`, matrices of the places of elements are loaded for tiles that have something
+    hidden, or else they are in registers all the time.
 
     A lane has one row of a tile, or part of one: `across` lanes split it, eight neighbouring columns at a time.
     """
@@ -37,6 +44,9 @@ class CooperativeShape:
     lanes: int
     head: int = _LONGEST_HEAD
     buffers: int = 1
+    down: int = 1
+    rows_kept: int = 0
+    loads_places: bool = False
 
     @property
     def local(self) -> int:
@@ -44,7 +54,7 @@ class CooperativeShape:
 
     @property
     def rows(self) -> int:
-        return self.subgroups * self.shape.m
+        return self.subgroups * self.down * self.shape.m
 
     @property
     def across(self) -> int:
@@ -73,8 +83,9 @@ class CooperativeShape:
 
     @property
     def own_vectors(self) -> int:
-        """A subgroup's part of shared memory: a tile, or its rows of an operand."""
-        return self.shape.m * max(self.tile_stride, self.operand_stride(self.head))
+        """A subgroup's part of shared memory: a tile, a piece of its rows of an operand, or all rows that stay."""
+        kept = self.rows_kept * self.down * self.operand_stride(self.head)
+        return self.shape.m * max(self.tile_stride, self.operand_stride(min(self.head, PIECE)), kept)
 
     def staged(self, stages: Sequence[Stage]) -> dict[Node, int]:
         """Where each operand of columns begins in shared memory, behind the subgroups' parts."""
@@ -95,18 +106,63 @@ class CooperativeShape:
 
     def vectors(self, stages: Sequence[Stage], by_keys: bool) -> int:
         """The vectors of shared memory."""
-        return self.subgroups * self.own_vectors + self.buffers * self.buffer_vectors(stages, by_keys)
+        columns = self.buffers * self.buffer_vectors(stages, by_keys)
+        return self.subgroups * self.own_vectors + columns + self.vectors_of_places
+
+    @property
+    def vectors_of_places(self) -> int:
+        return -(-max(self.shape.m, self.shape.n) // VECTOR) if self.loads_places else 0
 
     def divides(self) -> bool:
         """Whether lanes share tiles evenly, matrices fill them, and there is an invocation per column."""
         shared_evenly = self.lanes % self.shape.m == 0 and self.columns % (EIGHT * max(self.across, 1)) == 0
-        whole = shared_evenly and self.local >= self.columns
+        whole = shared_evenly and self.local >= max(self.columns, self.vectors_of_places * VECTOR)
         return whole and self.columns % self.shape.n == 0 and self.columns % self.shape.k == 0
 
 
-# Subgroups, and columns of a block: first those that are fastest. Chosen by `python -m benchmarks models`; twice the
-# columns take the forward kernel more registers than there are (docs/performance/training_bfloat16.md). With two
-# buffers gradients gain 1 to 4 %, and the forward kernel loses as much (docs/rejected/attention.md).
+@dataclass(frozen=True)
+class Form:
+    """The numbers of a `CooperativeShape` that are chosen; `keeps_rows` if operands of rows stay in shared memory."""
+
+    subgroups: int
+    columns: int
+    buffers: int = 1
+    down: int = 1
+    keeps_rows: bool = False
+    loads_places: bool = False
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The forms of a kernel: `tall` ones where there are `least` workgroups of so many rows a processor, else `flat`;
+    and those for heads of more than `PIECE` elements. Exercised by `python -m benchmarks models`.
+
+    A tall form has twice the rows, so each matrix that is loaded, or each vector that is staged, serves twice as many
+    products; but registers leave few of its workgroups on a processor at a time.
+    """
+
+    least: float
+    tall: Form
+    flat: Form
+    tall_longer: Form
+    flat_longer: Form
+
+
+# Timed in docs/performance/training_bfloat16.md, "Long sequences"; what lost is in docs/rejected/attention.md.
+_FORMS = {
+    "forward": Forms(
+        3, Form(4, 32, 2, down=2, loads_places=True), Form(4, 64), *2 * (Form(4, 32, loads_places=True),)
+    ),
+    "query": Forms(2.5, Form(4, 32, 2, down=2), Form(4, 32, 2), Form(8, 32), Form(4, 32)),
+    "keys": Forms(
+        2.5,
+        Form(4, 32, down=2, keeps_rows=True),
+        Form(4, 32, 2),
+        Form(8, 32, loads_places=True),
+        Form(4, 32, loads_places=True),
+    ),
+}
+# Subgroups and columns of a block where these do not fit, with one buffer or two.
 _SHAPES = ((4, 32), (2, 32), (4, 64), (2, 64))
 
 
@@ -119,20 +175,53 @@ def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> lis
     heads = _heads(nodes)
     if matrix is None or not able or "attention_query_parts" in nodes or not _are_whole(heads, matrix):
         return []
-    stages, by_keys = stages_of(nodes), is_by_keys(nodes)
-    buffers = (1,) if "attention" in nodes or "attention_logsumexp" in nodes else (2, 1)
-    shapes = (
-        CooperativeShape(*numbers, matrix, profile.subgroup_size, max(heads), count)
-        for numbers in _SHAPES
-        for count in buffers
-    )
+    stages, by_keys, problem = stages_of(nodes), is_by_keys(nodes), problem_of(nodes)
+    kind = "keys" if by_keys else "query" if "attention_query_gradient" in nodes else "forward"
+    kept = len(operands_of_rows(stages))
+    buffers = (1,) if kind == "forward" else (2, 1)
+    forms = [*_preferred(kind, profile, max(heads)), *(Form(*each, count) for each in _SHAPES for count in buffers)]
+    shapes = [
+        CooperativeShape(
+            form.subgroups,
+            form.columns,
+            matrix,
+            profile.subgroup_size,
+            max(heads),
+            form.buffers,
+            form.down,
+            kept if form.keeps_rows else 0,
+            form.loads_places,
+        )
+        for form in dict.fromkeys(forms)
+    ]
     return [
         shape
         for shape in shapes
         if shape.divides()
         and shape.local <= profile.max_workgroup_invocations
         and _VECTOR_BYTES * shape.vectors(stages, by_keys) <= profile.shared_memory_bytes
+        and (not _is_tall(shape) or _workgroups(shape, problem) >= _FORMS[kind].least * profile.processors)
     ]
+
+
+def _preferred(kind: str, profile: DeviceProfile, head: int) -> list[Form]:
+    """The forms for tiles that stay in matrices."""
+    if not profile.converts_matrices:
+        return []
+    forms = _FORMS[kind]
+    return [forms.tall, forms.flat] if head <= PIECE else [forms.tall_longer, forms.flat_longer]
+
+
+def _is_tall(shape: CooperativeShape) -> bool:
+    return shape.subgroups * shape.down > _MOST_IN_FLAT
+
+
+def _workgroups(shape: CooperativeShape, problem: Problem) -> int:
+    return problem.count * -(-problem.rows // shape.rows)
+
+
+def operands_of_rows(stages: Sequence[Stage]) -> list[Node]:
+    return list(dict.fromkeys(stage.of_rows for stage in stages if stage.of_rows is not None))
 
 
 def _heads(nodes: Mapping[str, Node]) -> set[int]:

@@ -30,13 +30,13 @@ class ElementRow(Row):
     tiles: CooperativeTiles
 
     def of(self, name: str) -> str:
-        return f"{name}[{ELEMENT}]"
+        return f"{self.tiles.of_matrices(name, self.number)}[{ELEMENT}]"
 
     def first(self, name: str) -> str:
         return self.of(name)
 
     def vectors(self, name: str) -> list[str]:
-        return [self.of(matrix) for matrix in self.tiles.tile_matrices(name)]
+        return [f"{matrix}[{ELEMENT}]" for matrix in self.tiles.tile_matrices(name, self.number)]
 
     def greatest(self, name: str) -> str:
         return folded_pairs("max", self.vectors(name))
@@ -47,19 +47,28 @@ class ElementRow(Row):
 
 @dataclass(frozen=True)
 class ElementPart(Part):
-    """An element of a matrix of a tile; `group` is the matrix's number."""
+    """An element of a matrix of a tile: matrix number `group` of a row of matrices."""
 
     tiles: CooperativeTiles
 
     def of(self, name: str) -> str:
-        return f"{name}{self.group}[{ELEMENT}]"
+        return f"{self.tiles.tile_matrices(name, self.row)[self.group]}[{ELEMENT}]"
+
+    def of_its_row(self, name: str) -> str:
+        """The element's row's variable of that name."""
+        return ElementRow(self.tiles, self.row).of(name)
+
+    @property
+    def first_row(self) -> Index:
+        """The matrix's first row."""
+        return add(self.tiles.first_row, self.row * self.tiles.shape.shape.m)
 
     def filled(self, number: str) -> str:
         return number
 
     def score(self, operand: Node) -> str:
         tiles, shape = self.tiles, self.tiles.shape.shape
-        row = tiles.inside(linear([(tiles.first_row, 1), (variable(BELOW, shape.m), 1)]))
+        row = tiles.inside(linear([(self.first_row, 1), (variable(BELOW, shape.m), 1)]))
         column = linear([(tiles.first_column(self.group), 1), (variable(BESIDE, shape.n), 1)])
         column = clamp(column, 0, tiles.problem.columns - 1)
         at = (column, row) if tiles.problem.by_keys else (row, column)
@@ -67,8 +76,8 @@ class ElementPart(Part):
 
     def _bound(self, of_keys: str, of_queries: str, distance: int) -> tuple[str, Index]:
         """GLSL's comparison of `ahead` with a place relative to the matrix's first column."""
-        tiles, by_keys = self.tiles, self.tiles.problem.by_keys
-        bound = add(tiles.first_row, -distance if by_keys else distance)
+        by_keys = self.tiles.problem.by_keys
+        bound = add(self.first_row, -distance if by_keys else distance)
         return _OPERATORS[of_queries if by_keys else of_keys], self._from_column(bound)
 
     def _compared(self, of_keys: str, of_queries: str, distance: int) -> str:
