@@ -74,8 +74,9 @@ class AttentionEmitter:
         self.stages = stages_of(self.nodes)
         problem = problem_of(self.nodes)
         self.tiles: Tiles = TILES[type(chosen)](kernel, profile, lifted, problem, self.stages, chosen)
-        keeps = isinstance(self.tiles, CooperativeTiles) and profile.subgroup_ballot
-        self.keeping = self.tiles if keeps else None  # the tiles, if peaks stay where scores are little above
+        self.keeping: CooperativeTiles | None = None  # the tiles, if peaks stay where scores are little above
+        if isinstance(self.tiles, CooperativeTiles) and profile.subgroup_ballot:
+            self.keeping = self.tiles
         self.parts: WorkgroupTiles | None = None  # the tiles, if parts of the queries' gradient are made of them
         if "attention_query_parts" in self.nodes:
             assert isinstance(self.tiles, WorkgroupTiles), "parts are asked for where workgroups have tiles"
