@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lavax.ir.batching_function import BatchingFunction
+from lavax.ir.exact_text import exact_text
 from lavax.ir.graph import Graph, LaterGraph, Node
 from lavax.ir.host_function import HostFunction
 from lavax.ir.location import line_and_scope
@@ -42,7 +43,9 @@ def format_attribute(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float, complex)):
+    if isinstance(value, (int, float)):
+        return exact_text(value)
+    if isinstance(value, complex):
         return repr(value)
     raise TypeError(f"an attribute cannot be {value!r}")
 

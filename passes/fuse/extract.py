@@ -11,6 +11,7 @@ from itertools import chain
 
 from lavax.base.kept import kept
 from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.exact_text import exact_text
 from lavax.ir.graph import INPUT, Graph, Node, input_node, topological, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType, TupleType
@@ -98,10 +99,10 @@ def _key(
         parts += _type_key(array.type)
     for node in order:
         parts += (node.op, node.location, *_type_key(node.type), tuple([number[operand] for operand in node.operands]))
-        # repr distinguishes 0.0 from -0.0, and NaN equals NaN.
+        # Texts tell 0.0 from -0.0, and NaN equals NaN.
         names, attrs = OPERATIONS[node.op].attributes, node.attrs
         if names:
-            parts += [repr(attrs[name]) if name == "value" else attrs[name] for name in names]
+            parts += [exact_text(attrs[name]) if name == "value" else attrs[name] for name in names]
     parts.append(tuple([number[result] for result in results]))
     for node in fixed:
         parts += [number[node], tuple([index.key for index in draft.members[node]])]

@@ -21,7 +21,7 @@ def bounds(node: Node, depth: int = _DEPTH) -> tuple[int, int] | None:
     if node.op in ("argmax", "argmin"):
         return 0, node.operands[0].shape[node.attrs["axis"]] - 1
     if node.op == "cast":
-        return (0, 1) if node.operands[0].dtype.kind == "bool" else whole
+        return _bounds_of_cast(node.operands[0], whole, depth)
     if node.op in _SAME_ELEMENTS:
         return bounds(node.operands[0], depth - 1)
     if node.op == "where":
@@ -32,3 +32,13 @@ def bounds(node: Node, depth: int = _DEPTH) -> tuple[int, int] | None:
         choose = max if node.op == "maximum" else min
         return choose(x[0], y[0]), choose(x[1], y[1])
     return whole
+
+
+def _bounds_of_cast(source: Node, whole: tuple[int, int], depth: int) -> tuple[int, int]:
+    """Those of a conversion to integers of the bounds `whole`: the source's own, if none of its numbers wraps."""
+    if source.dtype.kind == "bool":
+        return 0, 1
+    of_source = bounds(source, depth - 1)
+    if of_source is None or of_source[0] < whole[0] or of_source[1] > whole[1]:
+        return whole
+    return of_source

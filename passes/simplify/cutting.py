@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Hashable
 from itertools import groupby
 
+from lavax.ir.exact_text import exact_text
 from lavax.ir.graph import Node
 from lavax.ir.ops.cumulative import CUMULATIVE
 from lavax.passes.build.builder import broadcast, build, concatenate, flip, pad, slice_, splat, transpose, zeros
@@ -127,7 +128,7 @@ def _pad_of_nothing(node: Node) -> Node | None:
     (x,) = node.operands
     if x.shape == node.shape:
         return x
-    padded_alike = is_splat(x) and repr(splat_value(x)) == repr(node.attrs["value"])
+    padded_alike = is_splat(x) and exact_text(splat_value(x)) == exact_text(node.attrs["value"])
     return splat(node.attrs["value"], node.type) if padded_alike or x.type.size == 0 else None
 
 
@@ -144,7 +145,7 @@ def _pad_in_form(node: Node) -> Node | None:
 def _pad_twice(node: Node) -> Node | None:
     """pad(pad(x)) -> pad(x) if both pad with the same value."""
     (inner,) = node.operands
-    if inner.op != "pad" or repr(inner.attrs["value"]) != repr(node.attrs["value"]):
+    if inner.op != "pad" or exact_text(inner.attrs["value"]) != exact_text(node.attrs["value"]):
         return None
     (x,) = inner.operands
     low, high, interior = [], [], []
@@ -207,7 +208,7 @@ def _function_of(part: Node) -> Hashable:
 def _joined(left: Node, right: Node, axis: int) -> Node | None:
     if left.op != right.op:
         return None
-    if is_splat(left) and repr(splat_value(left)) == repr(splat_value(right)):
+    if is_splat(left) and exact_text(splat_value(left)) == exact_text(splat_value(right)):
         shape = list(left.shape)
         shape[axis] += right.shape[axis]
         return splat(splat_value(left), left.type.with_shape(tuple(shape)))

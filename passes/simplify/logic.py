@@ -78,6 +78,21 @@ def _compare_within_bounds(node: Node) -> Node | None:
     return splat(False, node.type) if always[_OPPOSITE[node.op]] else None
 
 
+def _compare_before_widening(node: Node) -> Node | None:
+    """cast(x) < splat -> x < splat for a signed integer x of a narrower dtype, which has the number.
+
+    Drivers are known that compare such a cast to 64 bits as if x were unsigned, and 64 bits cost more on most devices.
+    """
+    wide, y = node.operands
+    if wide.op != "cast" or not is_splat(y):
+        return None
+    (x,) = wide.operands
+    if not x.dtype.kind == wide.dtype.kind == "int" or x.dtype.bits >= wide.dtype.bits:
+        return None
+    number = splat_value(y)  # another one has been decided by bounds
+    return build(node.op, x, splat(number, x.type)) if x.dtype.lowest <= number <= x.dtype.highest else None
+
+
 def _and(node: Node) -> Node | None:
     """x & 0 -> 0; x & all ones -> x."""
     x, y = node.operands
@@ -170,8 +185,14 @@ _EQUALITY: tuple[RewriteRule, ...] = (
     _compare_with_itself,
     _compare_with_truth,
     _compare_within_bounds,
+    _compare_before_widening,
 )
-_ORDER: tuple[RewriteRule, ...] = (_compare_mirrored, _compare_with_itself, _compare_within_bounds)
+_ORDER: tuple[RewriteRule, ...] = (
+    _compare_mirrored,
+    _compare_with_itself,
+    _compare_within_bounds,
+    _compare_before_widening,
+)
 
 RULES: dict[str, tuple[RewriteRule, ...]] = {
     "equal": _EQUALITY,

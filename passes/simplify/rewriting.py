@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
+from lavax.ir.exact_text import exact_text
 from lavax.ir.graph import Graph, Node, graph_of, with_operands
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.printer import structural_key
@@ -27,9 +28,9 @@ def _key(node: Node) -> tuple[Any, ...]:
         operands = operands[::-1]
     key: tuple[Any, ...] = (node.op, *operands)
     if operation.attributes:
-        # repr distinguishes 0.0 from -0.0, and NaN equals NaN.
+        # Texts tell 0.0 from -0.0, and NaN equals NaN.
         attrs = node.attrs
-        key += tuple([repr(attrs[name]) if name == "value" else attrs[name] for name in operation.attributes])
+        key += tuple([exact_text(attrs[name]) if name == "value" else attrs[name] for name in operation.attributes])
         if node.op in _LOOPS:
             key = tuple(_text_of(part) if isinstance(part, Graph) else part for part in key)
     return key + (node.shape, node.dtype.name) if operation.typed else key

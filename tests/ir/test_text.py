@@ -20,7 +20,9 @@ TEXT = """graph (x: f32[128,64], w: f32[64,10], labels: i32[128], flag.0: bool[]
   %6 = constant() value=true : bool[]
   %7 = and(flag.0, %6) : bool[]
   %8 = sum(%5) axes=[] : f32[128,128]
-  return %3, %4, %7, %8, x
+  %9 = constant() value=nan : f32[2]
+  %10 = constant() value=-nan : f32[2]
+  return %3, %4, %7, %8, %9, %10, x
 }"""
 
 

@@ -64,6 +64,8 @@ CASES: dict[str, tuple[Callable[[], Any], str, str]] = {
     "cumsum of int32": (lambda: lnp.cumsum(I32), "int32", "int32"),
     "cumsum of bool": (lambda: lnp.cumsum(B), "int32", "int64"),
     "cumulative_sum": (lambda: lnp.cumulative_sum(I32), "int32", "int64"),
+    "cumulative_prod of int8": (lambda: lnp.cumulative_prod(I8), "int32", "int64"),  # int8 in JAX
+    "cumulative_prod of uint32": (lambda: lnp.cumulative_prod(U32), "uint32", "uint64"),  # uint32 in JAX
     "mean of int32": (lambda: lnp.mean(I32), "float32", "float32"),
     "mean of integers": (lambda: lnp.mean(lnp.arange(3)), "float32", "float64"),
     "quotient of integers": (lambda: lnp.arange(3) / 2, "float32", "float64"),
@@ -74,7 +76,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, str]] = {
     "argmax": (lambda: lnp.argmax(F32), "int32", "int64"),
     "argsort": (lambda: lnp.argsort(F32), "int32", "int64"),
     "argpartition": (lambda: lnp.argpartition(F32, 1), "int32", "int32"),
-    "searchsorted": (lambda: lnp.searchsorted(F32, F32), "int32", "int32"),
+    "searchsorted": (lambda: lnp.searchsorted(F32, F32), "int32", "int64"),  # int32 in JAX
     "top_k": (lambda: lx.lax.top_k(F32, 1)[1], "int32", "int32"),
     "nonzero": (lambda: lnp.nonzero(I32, size=3)[0], "int32", "int64"),
     "unique": (lambda: lnp.unique(I32, size=3, return_counts=True)[1], "int32", "int64"),

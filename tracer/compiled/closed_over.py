@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from lavax.ir.exact_text import exact_text
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
@@ -78,7 +79,7 @@ class _Walk:
         if kind in _PLAIN:
             self.atoms += (kind, value)
         elif kind is float or kind is complex:
-            self.atoms += (kind, repr(value))  # 0.0 and -0.0 are equal
+            self.atoms += (kind, exact_text(value))  # 0.0 and -0.0 are equal
         elif id(value) in self._places and not isinstance(value, types.ModuleType):
             self.atoms.append(self._places[id(value)])
         else:
@@ -100,7 +101,7 @@ class _Walk:
     def array(self, value: Value, names: tuple[str, ...]) -> None:
         if not isinstance(value, Array):
             raise _UnseenError  # a tracer
-        self.atoms += (value.abstract, repr(value.splat))
+        self.atoms += (value.abstract, exact_text(value.splat))
         if value.splat is None:
             self.identity(value.memory)
 

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from lavax.base.config import check_key_reuse, keeps_64_bits, runs_uncompiled
+from lavax.ir.exact_text import exact_text
 from lavax.ir.location import named
 from lavax.tracer.calls.call import ChosenArguments
 from lavax.tracer.calls.signature import Signature, signature_of
@@ -62,7 +63,7 @@ def one_program(
                 elif given is None or name in settings or (name == either and not isinstance(given, np.ndarray)):
                     places.append(_setting(name, given))
                 elif (scalars and isinstance(given, _NUMBERS)) or (integers and type(given) is int):
-                    places.append((*_setting(name, given), repr(given)))  # repr distinguishes 0.0 from -0.0
+                    places.append((*_setting(name, given), exact_text(given)))
                 elif isinstance(given, _DATA) and not (type(given) is int and not _LEAST <= given <= _MOST):
                     leaves.append(argument(given))
                     places.append(name)

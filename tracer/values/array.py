@@ -11,6 +11,7 @@ import numpy as np
 
 from lavax.base.errors import DonatedArrayError
 from lavax.ir import DType, TensorType
+from lavax.ir.exact_text import exact_text
 from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.interpreter import held_as
 from lavax.ir.location import user_error
@@ -268,7 +269,7 @@ def scalar_buffer(value: PythonScalar, dtype: DType) -> Buffer:
 def shared_scalar(value: PythonScalar, dtype: DType) -> Buffer:
     """The same for a buffer that is only read: one per number, kept for reuse."""
     current = runtime()
-    key = (dtype, repr(value))  # repr distinguishes 0.0 from -0.0
+    key = (dtype, exact_text(value))
     found = current.scalars.get(key)
     if found is None:
         found = remember(current.scalars, key, scalar_buffer(value, dtype))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lavax.ir import OPERATIONS, TensorType
+from lavax.ir.exact_text import exact_text
 from lavax.ir.graph import Node, graph_of, input_node, make_node
 from lavax.tracer.values.abstract import Abstract, abstract
 from lavax.tracer.values.array import Array, shared_scalar, splat_array
@@ -41,8 +42,8 @@ def run_operation(
         return splat_array(splats[0], abstract(OPERATIONS[op].infer([operands[0].type], attrs, type)))
     current = runtime()
     scalars = [position for position, splat in enumerate(splats) if splat is not None]
-    # repr distinguishes 0.0 from -0.0 and 1 from True; == does not.
-    written = repr(attrs) if attrs else ""
+    # Texts distinguish 0.0 from -0.0 and 1 from True; == does not.
+    written = f"{attrs!r}{exact_text(attrs.get('value'))}" if attrs else ""
     key = (op, written, type and abstract(type), *scalars, *[operand.abstract for operand in operands])
     found = current.operations.get(key)
     if found is None:

@@ -13,7 +13,7 @@ from lavax.backends.vulkan.glsl.launch import WORKGROUP, grid, local_invocations
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.measure.profiling import Bound
-from lavax.backends.vulkan.measure.timing import runs_of
+from lavax.backends.vulkan.measure.timing import RUNS, runs_of
 from lavax.backends.vulkan.memory.memory import Buffer, MemoryPool
 from lavax.backends.vulkan.plan.plan import Dispatch, Plan, Result
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -56,6 +56,7 @@ class QuickMeasurement:
 
     copied_bytes: int = 16 << 20
     dispatches: int = 64
+    runs: int = 2
 
 
 _COPIED, _ARITHMETIC, _QUICK = CopiedArray(), ArithmeticKernel(), QuickMeasurement()
@@ -84,11 +85,12 @@ def measure_rates(device: Device) -> Rates:
     try:
         source, target = (device.arrays.allocate(_QUICK.copied_bytes) for _ in range(2))
         kinds = _VECTORS_COPIED[device.profile.kind]
-        copied = _seconds_of_kernel(device, source, target, 1) if kinds else _seconds_of_command(device, source, target)
+        arrays = device, source, target
+        copied = _seconds_of_kernel(*arrays, 1, _QUICK.runs) if kinds else _seconds_of_command(*arrays, _QUICK.runs)
         copy = 2 * _QUICK.copied_bytes / copied
-        small = _seconds_of_arithmetic(device, 1, _QUICK.dispatches)
+        small = _seconds_of_arithmetic(device, 1, _QUICK.dispatches, _QUICK.runs)
         invocations = _QUICK_INVOCATIONS[device.profile.kind]
-        large = _seconds_of_arithmetic(device, invocations, 1)
+        large = _seconds_of_arithmetic(device, invocations, 1, _QUICK.runs)
         return Rates(copy, _operations(invocations) / large, small / _QUICK.dispatches)
     except DeviceError:
         return SLOW_DEVICE
@@ -123,11 +125,11 @@ def _operations(invocations: int) -> int:
     return 2 * VECTOR * _ARITHMETIC.chains * _ARITHMETIC.steps * invocations
 
 
-def _seconds_of_arithmetic(device: Device, invocations: int, dispatches: int) -> float:
+def _seconds_of_arithmetic(device: Device, invocations: int, dispatches: int, runs: int = RUNS) -> float:
     factor, summand = (np.full(VECTOR, 0.5, np.float32) for _ in range(2))
     arguments = [device.transfer.upload(array) for array in (factor, summand)]
     program = Program(device, _arithmetic(device.profile, invocations, dispatches))
-    return _seconds_of_program(device, program, [*arguments, device.arrays.allocate(_VECTOR_BYTES)])
+    return _seconds_of_program(device, program, [*arguments, device.arrays.allocate(_VECTOR_BYTES)], runs)
 
 
 def _sizes_to_copy(device: Device) -> Iterator[int]:
@@ -141,7 +143,7 @@ def _sizes_to_copy(device: Device) -> Iterator[int]:
     yield least
 
 
-def _seconds_of_command(device: Device, source: Buffer, target: Buffer) -> float:
+def _seconds_of_command(device: Device, source: Buffer, target: Buffer, runs: int = RUNS) -> float:
     def record(recorder: Recorder, mark: Callable[[], None]) -> None:
         recorder.copy(target, source, source.nbytes)  # memory that was never written may be cheaper to read
         recorder.wait(BEFORE_LATER_WORK)
@@ -149,15 +151,15 @@ def _seconds_of_command(device: Device, source: Buffer, target: Buffer) -> float
         recorder.copy(source, target, source.nbytes)
         mark()
 
-    return runs_of(device, 2, record)[0][-1]
+    return runs_of(device, 2, record, runs)[0][-1]
 
 
-def _seconds_of_kernel(device: Device, source: Buffer, target: Buffer, vectors: int) -> float:
+def _seconds_of_kernel(device: Device, source: Buffer, target: Buffer, vectors: int, runs: int = RUNS) -> float:
     program = Program(device, copy_plan(device.profile, source.nbytes, vectors))
-    return _seconds_of_program(device, program, [source, target])
+    return _seconds_of_program(device, program, [source, target], runs)
 
 
-def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer]) -> float:
+def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer], runs: int) -> float:
     """The shortest of several runs over these arguments and results."""
     bound = Bound(program, buffers)
 
@@ -167,7 +169,7 @@ def _seconds_of_program(device: Device, program: Program, buffers: list[Buffer])
             bound.record(recorder, step)
         mark()
 
-    return runs_of(device, 2, record)[0][-1]
+    return runs_of(device, 2, record, runs)[0][-1]
 
 
 def copy_plan(profile: DeviceProfile, nbytes: int, vectors: int) -> Plan:

@@ -79,10 +79,10 @@ def timed_work(device: Device, count: int, record: Record) -> Iterator[TimedWork
         work.close()
 
 
-def runs_of(device: Device, count: int, record: Record) -> list[list[float]]:
-    """The timestamps of several runs, shortest run first; the very first run is dropped."""
+def runs_of(device: Device, count: int, record: Record, most: int = RUNS) -> list[list[float]]:
+    """The timestamps of up to `most` runs, shortest run first; a run before these is dropped."""
     with timed_work(device, count, record) as work:
-        runs = [work.run() for _ in rounds()]
+        runs = [work.run() for _ in rounds(most)]
     return sorted(runs[1:], key=lambda times: times[-1])
 
 
@@ -94,11 +94,11 @@ def median_run(device: Device, count: int, record: Record) -> Sequence[float]:
     return measured[len(measured) // 2]
 
 
-def rounds() -> Iterator[int]:
-    """The numbers of rounds: 0 to warm up, then up to RUNS more within about ENOUGH_SECONDS."""
+def rounds(most: int = RUNS) -> Iterator[int]:
+    """The numbers of rounds: 0 to warm up, then up to `most` more within about ENOUGH_SECONDS."""
     yield 0
     start = time.perf_counter()
-    for number in range(1, RUNS + 1):
+    for number in range(1, most + 1):
         yield number
         if time.perf_counter() - start > ENOUGH_SECONDS:
             return

@@ -25,7 +25,7 @@ from lavax.numpy.indexing.advanced_indexing import clamped_positions
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import min as min_over
 from lavax.numpy.reductions.reductions import sum as sum_over
-from lavax.numpy.sorting.searching import searchsorted
+from lavax.numpy.sorting.searching import places_among
 from lavax.tracer import bind, constant
 from lavax.tracer.values.value import Value
 
@@ -122,7 +122,7 @@ def _counts(columns: Sequence[Value], edges: Sequence[Value], weights: Value | N
     shape = tuple(edge.size - 1 for edge in edges)
     places = []
     for column, edge in zip(columns, edges, strict=True):
-        place = subtract(searchsorted(edge, column, "right"), 1)
+        place = subtract(places_among(edge, column, "right"), 1)
         places.append(where(equal(column, edge[-1]), edge.size - 2, place))
     updates = constant(1, places[0].type.with_dtype(default_integer())) if weights is None else weights
     kind = TensorType(shape, updates.type.dtype)
@@ -186,9 +186,9 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     edges = as_value(bins)
     if edges.ndim != 1:
         raise shape_error(f"digitize: the bins must have one axis, got {edges.type}")
-    rising = searchsorted(edges, x, "left" if right else "right")
+    rising = places_among(edges, x, "left" if right else "right")
     if edges.size < 2:
         return rising
-    backwards = searchsorted(flip(edges), x, "left" if right else "right")
+    backwards = places_among(flip(edges), x, "left" if right else "right")
     falling = bind("subtract", constant(edges.size, backwards.type), backwards)
     return where(less_equal(edges[0], edges[-1]), rising, falling)

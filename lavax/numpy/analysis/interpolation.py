@@ -14,7 +14,7 @@ from lavax.numpy.elementwise.comparison import equal, greater, less, where
 from lavax.numpy.elementwise.extrema import clip
 from lavax.numpy.elementwise.rounding import remainder
 from lavax.numpy.indexing.taking import take
-from lavax.numpy.sorting.searching import searchsorted
+from lavax.numpy.sorting.searching import places_among
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
@@ -45,7 +45,7 @@ def interp(
     if points.size == 1:
         inner = broadcast_to(values, places.shape) if places.ndim else reshaped(values, ())
     else:
-        above = clip(searchsorted(points, places, "right"), 1, points.size - 1)
+        above = clip(places_among(points, places, "right"), 1, points.size - 1)
         below = subtract(above, 1)
         start, distance = take(points, below), subtract(take(points, above), take(points, below))
         first = take(values, below, mode="promise_in_bounds")

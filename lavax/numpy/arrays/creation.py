@@ -69,7 +69,8 @@ def asarray(
         return copied("asarray", a, lift(a, held), copy)
     operand = as_operand(a)
     tell_dropped_parts("asarray", operand.type.dtype, held, a)
-    return copied("asarray", a, with_weak(fit(operand, operand.type.with_dtype(held)), False), copy)
+    type = operand.type if operand.type.dtype == held else operand.type.with_dtype(held)
+    return copied("asarray", a, with_weak(fit(operand, type), False), copy)
 
 
 def _skips_32_bits(x: ArrayLike, held: DType) -> bool:

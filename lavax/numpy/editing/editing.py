@@ -29,7 +29,7 @@ from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.cumulative import cumsum
 from lavax.numpy.reductions.reductions import any as any_of
 from lavax.numpy.reductions.reductions import argmax
-from lavax.numpy.sorting.searching import searchsorted
+from lavax.numpy.sorting.searching import places_among
 from lavax.numpy.sorting.sorting import argsort, sort
 from lavax.tracer import Tracer, bind
 from lavax.tracer.values.value import Value
@@ -87,7 +87,7 @@ def _kept_places(obj: Value, axis: int, type: TensorType) -> Value:
     gone = sort(ravel(as_index(obj, axis, extent, type).positions))
     line = _counting(extent - gone.size)
     # The number of deleted entries before the k-th remaining one: those whose position less their rank is at most k.
-    return add(line, searchsorted(subtract(gone, _counting(gone.size)), line, "right"))
+    return add(line, places_among(subtract(gone, _counting(gone.size)), line, "right"))
 
 
 def insert(arr: ArrayLike, obj: int | slice | ArrayLike, values: ArrayLike, axis: int | None = None) -> Value:

@@ -106,7 +106,8 @@ def cumulative_prod(
 
     Raises ShapeError if `axis` is None and `x` does not have exactly one axis.
     """
-    return _standard("cumulative_prod", 1, x, axis, dtype, include_initial)
+    held = summed(as_value(x).type.dtype) if dtype is None else dtype
+    return _standard("cumulative_prod", 1, x, axis, held, include_initial)
 
 
 def _extremum(op: str, x: ArrayLike, axis: int, reverse: bool) -> Value:

@@ -31,7 +31,7 @@ from lavax.numpy.indexing.selecting import compress
 from lavax.numpy.indexing.taking import take
 from lavax.numpy.reductions.reductions import any as any_over
 from lavax.numpy.reductions.reductions import sum as sum_over
-from lavax.numpy.sorting.searching import searchsorted
+from lavax.numpy.sorting.searching import places_among
 from lavax.numpy.sorting.sorting import lexsort
 from lavax.tracer import bind, constant
 from lavax.tracer.values.value import Value
@@ -270,5 +270,5 @@ def isin(
     if not tests.size:
         return constant(invert, values.type.with_dtype(bool_))
     row = bind("sort", ravel(tests), axis=0)
-    found = equal(take(row, searchsorted(row, values), mode="promise_in_bounds"), values)
+    found = equal(take(row, places_among(row, values), mode="promise_in_bounds"), values)
     return logical_not(found) if invert else found

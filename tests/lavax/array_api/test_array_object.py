@@ -95,6 +95,7 @@ def test_copies() -> None:
     x = lnp.asarray(X)
     same = [lnp.asarray(x), lnp.asarray(x, copy=False), lnp.astype(x, lnp.float32, copy=False)]
     same += [lnp.reshape(x, (2, 3), copy=False), lnp.from_dlpack(x, copy=False)]
+    same += [lnp.asarray(x, dtype="float32"), lnp.asarray(x, dtype=lnp.float32, copy=False)]
     assert all(array is x for array in same)
     own = [lnp.asarray(x, copy=True), lnp.astype(x, lnp.float32), lnp.reshape(x, (2, 3), copy=True)]
     own += [lnp.from_dlpack(x), lnp.from_dlpack(x, copy=True), lnp.asarray(X), lnp.from_dlpack(X)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from lavax.ir.exact_text import exact_text
 from lavax.ir.graph import Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.printer import format_attribute, value_names
@@ -36,7 +37,7 @@ def given_constants(kernels: Iterable[Kernel]) -> dict[Kernel, frozenset[Node]]:
 def _differing(alike: list[Kernel]) -> dict[Kernel, frozenset[Node]]:
     """The constants of each of these kernels, of one form, that are not the same in all of them."""
     constants = [[node for node in kernel.graph.nodes if _may_differ(node)] for kernel in alike]
-    values = [[repr(node.attrs["value"]) for node in of_kernel] for of_kernel in constants]
+    values = [[exact_text(node.attrs["value"]) for node in of_kernel] for of_kernel in constants]
     if len(set(map(tuple, values))) < LEAST_KERNELS:
         return {}
     differ = [len(set(column)) > 1 for column in zip(*values, strict=True)]

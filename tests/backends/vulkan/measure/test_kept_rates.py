@@ -10,6 +10,7 @@ from lavax.backends.vulkan.device.device import get_device
 from lavax.backends.vulkan.measure import kept_rates
 from lavax.backends.vulkan.measure.kept_rates import rates_of
 from lavax.backends.vulkan.measure.limits import measure_rates
+from lavax.backends.vulkan.measure.timing import TimedWork
 from lavax.backends.vulkan.run.estimate import SLOW_DEVICE, Rates
 from lavax.base import config
 
@@ -68,3 +69,13 @@ def test_measured_rates_are_those_of_a_device() -> None:
     assert 1e7 < rates.copy < 1e13
     assert 1e8 < rates.arithmetic < 1e15
     assert 1e-8 < rates.dispatch < 1e-1
+
+
+def test_rates_that_a_call_waits_for_take_few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy, small dispatches and arithmetic: each runs once to warm up, and twice to be measured."""
+    runs: list[TimedWork] = []
+    run = TimedWork.run
+    monkeypatch.setattr(TimedWork, "run", lambda work: runs.append(work) or run(work))
+    measure_rates(get_device())
+    assert len(set(runs)) == 3
+    assert [runs.count(work) for work in dict.fromkeys(runs)] == [3, 3, 3]
