@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lavax.tracer.tracing.abstract_evaluation import ShapeDtype
+from lavax.ir.types import TensorType
 from lavax.tracer.transforms.callbacks import pure_callback
 from lavax.tracer.values.value import Value
 
@@ -38,7 +38,7 @@ def on_host(
                 whole[index] = part if np.iscomplexobj(whole) else _real(part)
         return found
 
-    shapes = [ShapeDtype((*stack, *s), k.user) for s, k in zip(results, kinds, strict=True)]
+    shapes = [TensorType((*stack, *s), k) for s, k in zip(results, kinds, strict=True)]  # of 64 bits as they are
     made: Any = pure_callback(run, shapes, *operands, vmap_method="broadcast_all")
     return tuple(made)
 

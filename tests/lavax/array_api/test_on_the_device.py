@@ -1,4 +1,4 @@
-"""What the device alone can get wrong: integers of two widths, and the signs of NaNs; NumPy has what is right."""
+"""What the device alone can get wrong: integers of two widths, signs of NaNs, dtypes of what comes from the host."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -62,3 +62,18 @@ def test_the_sign_of_a_nan(sign: Callable[[float, str], Any], dtype: str, order:
 def test_nans_of_both_signs_in_one_program() -> None:
     signs = lx.compile(lambda x: (lnp.copysign(x, -np.nan), lnp.copysign(x, np.nan)))(lnp.ones(3))
     assert [float(sign[0]) for sign in signs] == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_decompositions_on_the_host_keep_64_bits_without_them_enabled(compiled: bool) -> None:
+    def decomposed(matrix: Any) -> tuple[Any, ...]:
+        linalg = lnp.linalg
+        return *linalg.svd(matrix), *linalg.eigh(matrix), *linalg.eig(matrix), linalg.pinv(matrix)
+
+    matrix = np.array([[2, 1j], [-1j, 3]], "complex128")
+    found = (lx.compile(decomposed) if compiled else decomposed)(lnp.asarray(matrix, dtype="complex128"))
+    u, s, vh, values, vectors, _, _, inverse = (np.asarray(part) for part in found)
+    kinds = ["complex128" if place not in (1, 3) else "float64" for place in range(8)]
+    assert [str(np.dtype(part.dtype)) for part in found] == kinds
+    for whole in (u * s @ vh, vectors * values @ vectors.conj().T, np.linalg.inv(inverse)):
+        np.testing.assert_allclose(whole, matrix, rtol=1e-13, atol=1e-13)
