@@ -5,7 +5,7 @@ makes a tile of scores, turns it into a tile of weights, and adds the tile's pro
 result. The schedule decides who makes a tile, and where sums are kept meanwhile (tiles.py).
 
     attention, attention_logsumexp    rows are queries; each row keeps its peak so far and its sum of weights, and its
-                                      result is scaled whenever the peak grows; by matrices, only where it grows much
+                                      result is scaled whenever the peak grows
     attention_query_gradient          rows are queries; weights follow from the logsumexp of each
     attention_key_gradient, attention_value_gradient    rows are keys, columns queries
     attention_query_parts                               beside the gradient of keys: the contribution of a workgroup's
@@ -44,9 +44,6 @@ from lavax.passes.kernels.kernel import Kernel
 # The initial peak: finite, so that differences from it are not NaN, and no score but -inf is less.
 _LEAST = literal(-3.4028234663852886e38, float32)
 _LEAST_SCALE = 2.0**-20  # of products that are kept unscaled: a logsumexp divided by it is far from an overflow
-# The power of 2 by which weights may exceed 1 where peaks stay: float16 holds them, even if peaks are so large that
-# this sum is rounded to twice as much.
-_ABOVE_PEAKS = 7.0
 _NAN = "uintBitsToFloat(0x7fc00000u)"
 # The tiles of each kind of schedule; choose.py says when each is used.
 TILES: dict[type[AttentionSchedule], Callable[..., Tiles]] = {
@@ -74,9 +71,6 @@ class AttentionEmitter:
         self.stages = stages_of(self.nodes)
         problem = problem_of(self.nodes)
         self.tiles: Tiles = TILES[type(chosen)](kernel, profile, lifted, problem, self.stages, chosen)
-        self.keeping: CooperativeTiles | None = None  # the tiles, if peaks stay where scores are little above
-        if isinstance(self.tiles, CooperativeTiles) and profile.subgroup_ballot:
-            self.keeping = self.tiles
         self.parts: WorkgroupTiles | None = None  # the tiles, if parts of the queries' gradient are made of them
         if "attention_query_parts" in self.nodes:
             assert isinstance(self.tiles, WorkgroupTiles), "parts are asked for where workgroups have tiles"
@@ -158,12 +152,9 @@ class AttentionEmitter:
             tiles.open_result(result)
         with self._blocks():
             self._scores()
-            if self.keeping is None:
-                self._take_in()
-            else:
-                self._take_in_below(self.keeping, result)
+            self._take_in()
             if result is not None:
-                tiles.accumulate(result, "s", self.operands["value"], scaled=self.keeping is None)
+                tiles.accumulate(result, "s", self.operands["value"], scaled=True)
         tiles.folded("+", tiles.row_names("total"))
         statistic, empty = self.nodes.get("attention_logsumexp"), self.attrs["empty"]
         if result is not None:
@@ -201,33 +192,6 @@ class AttentionEmitter:
                 tiles.line(f"{vector} = {self._exp(f'{vector} - {peak}')};")
             added = row.sum("s")
             tiles.line(f"{total} = {total} * {scale} + {added};")
-
-    def _take_in_below(self, tiles: CooperativeTiles, result: Node | None) -> None:
-        """`_take_in` where peaks stay until some score of the subgroup's is far above: a weight may exceed 1.
-
-        Any peak gives the same quotients, and weights are rounded as finely. So most blocks reduce and scale nothing.
-        """
-        limit = literal(_ABOVE_PEAKS / (self.scale * math.log2(math.e)), float32)
-        tiles.line("bool grows = false;")
-        for row in tiles.rows():
-            tiles.line(f"grows = grows || {row.greatest('s')} > {row.of('peak')} + {limit};")
-        with tiles.body.block(f"if ({tiles.any_lane('grows')})"):
-            tiles.declare_rows("higher", "scale")
-            for row in tiles.rows():
-                tiles.line(f"{row.first('higher')} = {row.greatest('s')};")
-            tiles.folded("max", tiles.row_names("higher"))
-            for row in tiles.rows():
-                peak, higher, scale, total = map(row.of, ("peak", "higher", "scale", "total"))
-                tiles.line(f"{higher} = max({peak}, {higher});")
-                tiles.line(f"{row.first('scale')} = {self._exp(f'{peak} - {higher}')};")
-                tiles.line(f"{peak} = {higher};")
-                tiles.line(f"{total} = {total} * {scale};")
-            if result is not None:
-                tiles.scale_result(result, tiles.row_names("scale"))
-        for part in tiles.parts():
-            weight, total = part.of("s"), part.of_its_row("total")
-            tiles.line(f"{weight} = {self._exp(f'{weight} - ' + part.of_its_row('peak'))};")
-            tiles.line(f"{total} = {total} + {weight};")
 
     # -- derivatives --------------------------------------------------------------------------------------------------
 
