@@ -160,6 +160,10 @@ class Sorting:
     selects_rows: bool = False
 
 
+def _no_columns(rows: int, dtype: DType) -> int:
+    return 0
+
+
 @dataclass(frozen=True)
 class Matrices:
     """How matrices are taken apart."""
@@ -170,6 +174,8 @@ class Matrices:
     bidiagonal: bool = False
     # The most rows of a matrix whose Cholesky factor one kernel computes.
     cholesky: int = MATRICES.cholesky
+    # The most columns of a matrix of so many rows that one kernel reflects while registers hold it; 0 if none does.
+    reflected_in_registers: Callable[[int, DType], int] = _no_columns
 
 
 def _whole(points: int, across: bool, part: DType) -> Sequence[int]:

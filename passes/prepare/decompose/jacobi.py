@@ -346,12 +346,12 @@ def _svd(node: Node, target: Target) -> Node:
         return node
     scaled, divisor = _scaled(matrix)
     if by_bidiagonal:
-        return _svd_by_bidiagonal(node, scaled, divisor)
+        return _svd_by_bidiagonal(node, scaled, divisor, target)
     if not with_vectors:
-        values = _singular_values(reflected(scaled)[1], divisor)
+        values = _singular_values(reflected(scaled, target)[1], divisor)
         return packed([values, zeros(matrix.type.with_shape((*matrix.shape[:-2], rows * columns)))], rank - 2)
-    q, r = orthogonal_factors(scaled, complete)
-    values, right, of_triangle = _singular_vectors(rows_of(r, 0, columns))
+    q, r = orthogonal_factors(scaled, complete, target)
+    values, right, of_triangle = _singular_vectors(rows_of(r, 0, columns), target)
     values = multiply(values, by_row(divisor, values.shape))
     left = times(columns_of(q, 0, columns), of_triangle)
     if q.shape[-1] > columns:
@@ -359,16 +359,16 @@ def _svd(node: Node, target: Target) -> Node:
     return packed([values, right, left], rank - 2)
 
 
-def _svd_by_bidiagonal(node: Node, scaled: Node, divisor: Node) -> Node:
+def _svd_by_bidiagonal(node: Node, scaled: Node, divisor: Node, target: Target) -> Node:
     """By one kernel that makes a square matrix bidiagonal, and one that finds what it is made of."""
     rank, (rows, columns) = scaled.type.rank, scaled.shape[-2:]
     complete, with_vectors = node.attrs["complete"], node.attrs["vectors"]
     q, square = None, scaled
     if rows > columns and with_vectors:
-        q, r = orthogonal_factors(scaled, complete)
+        q, r = orthogonal_factors(scaled, complete, target)
         square = rows_of(r, 0, columns)
     elif rows > columns:
-        square = reflected(scaled)[1]
+        square = reflected(scaled, target)[1]
     made = build("bidiagonal", square)
     parts = [part(made, "bidiagonal", square, name) for name in ("left", "right", "diagonal", "beside")]
     found = build("bidiagonal_svd", *parts, vectors=with_vectors)
@@ -401,7 +401,7 @@ def _singular_values(triangle: Node, divisor: Node) -> Node:
     return multiply(values, by_row(divisor, values.shape))
 
 
-def _singular_vectors(triangle: Node) -> tuple[Node, Node, Node]:
+def _singular_vectors(triangle: Node, target: Target) -> tuple[Node, Node, Node]:
     """The singular values of a triangle, the right vectors as rows and the left ones as columns."""
     rank, size = triangle.type.rank, triangle.shape[-1]
     if size <= MATRICES.singular_columns:
@@ -414,7 +414,7 @@ def _singular_vectors(triangle: Node) -> tuple[Node, Node, Node]:
     settled = _until_settled(_singular_round, _far_from_orthogonal, carried)
     work, left = (rows_of(each, 0, size) for each in settled)
     lengths, work, left = _in_order(_lengths(work), True, work, left)
-    right = turned(_directions(lengths, work))
+    right = turned(_directions(lengths, work, target))
     signs = _signs(right)
     right, left = (multiply(each, by_row(signs, each.shape)) for each in (right, _orthonormal(left)))
     return lengths, _or_nan(right, lengths), turned(_or_nan(left, lengths))
@@ -441,14 +441,15 @@ def _far_from_orthogonal(work: Node) -> Node:
     return scale(cosines, 1 / (4 * _CONVERGENCE.cosine * _unit(work) * work.shape[-1] ** 0.5))
 
 
-def _directions(lengths: Node, rows: Node) -> Node:
+def _directions(lengths: Node, rows: Node, target: Target) -> Node:
     """The normalised rows, as columns. Negligible rows are replaced by the columns of an orthogonal factor."""
     last = lengths.type.rank - 1
     longest = broadcast(reduce("max", lengths, (last,)), lengths.shape, range(last))
     one = splat(1, lengths.type)
     is_known = greater(lengths, scale(longest, _CONVERGENCE.singular_value * _unit(longest)))
     inverse = where(is_known, divide(one, where(is_known, lengths, one)), zeros(one.type))
-    q, r = orthogonal_factors(turned(multiply(rows, by_row(inverse, rows.shape))), complete=False)
+    unit = multiply(rows, by_row(inverse, rows.shape))
+    q, r = orthogonal_factors(turned(unit), complete=False, target=target)
     signs = where(less(_diagonal(r), zeros(one.type)), negate(one), one)
     return multiply(q, by_column(signs, q.shape))
 

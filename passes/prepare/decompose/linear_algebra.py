@@ -7,9 +7,10 @@ Methods: Golub and Van Loan, 4.2.6 (Cholesky), 3.2.11 (elimination), 5.2.3 (prod
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from lavax.ir.graph import Node
-from lavax.ir.types import int32
+from lavax.ir.types import TensorType, int32
 from lavax.passes.build.builder import (
     add,
     broadcast,
@@ -199,16 +200,16 @@ def _inverse(order: Node) -> Node:
 # Orthogonal factors
 
 
-def orthogonal_factors(matrix: Node, complete: bool) -> tuple[Node, Node]:
+def orthogonal_factors(matrix: Node, complete: bool, target: Target) -> tuple[Node, Node]:
     """The orthonormal columns q, a whole basis if `complete`, and the triangle r."""
-    whole = _qr(build("qr", matrix, complete=complete))
+    whole = _qr(build("qr", matrix, complete=complete), target)
     return part(whole, "qr", matrix, "q", complete=complete), part(whole, "qr", matrix, "r", complete=complete)
 
 
-def _orthogonal_factors(matrix: Node, kept: int) -> tuple[Node, Node]:
+def _orthogonal_factors(matrix: Node, kept: int, target: Target) -> tuple[Node, Node]:
     """The first `kept` orthonormal columns, and the triangle with as many rows."""
     columns = matrix.shape[-1]
-    vectors, r = reflected(matrix)
+    vectors, r = reflected(matrix, target)
     unit = on_diagonal(splat(1, matrix.type.with_shape(matrix.shape[:-1])), (*matrix.shape[:-1], kept))
     inner = _combined(vectors, turned(rows_of(vectors, 0, kept)), transposed=False)
     q = subtract(unit, times(vectors, inner))
@@ -228,36 +229,44 @@ def _combined(vectors: Node, right: Node, transposed: bool) -> Node:
     return triangular_solution(inverse, right, lower=False, transposed=transposed, unit=False)
 
 
-def reflected(matrix: Node) -> tuple[Node, Node]:
+def reflected(matrix: Node, target: Target) -> tuple[Node, Node]:
     """The reflections' vectors, and the reflected matrix: reflects the left half, then the right one."""
     rows, columns = matrix.shape[-2:]
-    if _is_small(_reflecting(rows, columns), columns):
+    in_registers = target.matrices.reflected_in_registers(rows, matrix.dtype)
+    if columns <= in_registers if in_registers else _is_small(_reflecting(rows, columns), columns):
         node = build("householder", matrix)
         return part(node, "householder", matrix, "vectors"), part(node, "householder", matrix, "r")
     half, none = _half(columns), [0] * matrix.type.rank
-    first, corner = reflected(columns_of(matrix, 0, half))
+    first, corner = reflected(columns_of(matrix, 0, half), target)
     right = columns_of(matrix, half, columns)
     turn = _combined(first, times(turned(first), right), transposed=True)
     right = subtract(right, times(first, turn))
-    second, rest = reflected(rows_of(right, half, rows))
+    second, rest = reflected(rows_of(right, half, rows), target)
     moved = pad(second, [*none[2:], half, 0], none, none, 0.0)
     below = pad(rest, [*none[1:], half], none, none, 0.0)
     return _beside(first, moved), _below(_beside(corner, rows_of(right, 0, half)), below)
 
 
-def _qr(node: Node) -> Node:
+def _qr(node: Node, target: Target) -> Node:
     (matrix,) = node.operands
     rows, columns = matrix.shape[-2:]
     kept = rows if node.attrs["complete"] else columns
-    if _is_small(_reflecting(rows, columns) + rows * columns * (kept + MATRICES.least_invocations), columns):
+    is_small = _is_small(_reflecting(rows, columns) + rows * columns * (kept + MATRICES.least_invocations), columns)
+    if is_small and not _several_kernels_pay(matrix.type, target):
         return node
-    return packed(_orthogonal_factors(matrix, kept), matrix.type.rank - 2)
+    return packed(_orthogonal_factors(matrix, kept, target), matrix.type.rank - 2)
+
+
+def _several_kernels_pay(matrix: TensorType, target: Target) -> bool:
+    """Whether a kernel that reflects in registers and products take less time than one kernel of all in memory."""
+    *batch, rows, columns = matrix.shape
+    is_long = rows * columns >= MATRICES.least_in_registers and prod(batch) <= MATRICES.most_in_registers
+    return is_long and target.matrices.reflected_in_registers(rows, matrix.dtype) > 0
 
 
 RULES: dict[str, Callable[[Node], Node]] = {
     "triangular_solve": _triangular_solve,
     "lu": _lu,
     "linear_solve": _linear_solve,
-    "qr": _qr,
 }
-RULES_BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {"cholesky": _cholesky}
+RULES_BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {"cholesky": _cholesky, "qr": _qr}

@@ -12,6 +12,7 @@ from re import sub
 import numpy as np
 
 from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
+from lavax.backends.vulkan.emit.linalg.reflected_panel import emit_panel, suits_panel
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -241,6 +242,9 @@ def _open(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> tuple[MatrixR
 
 def emit_householder(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of householder."""
+    (node,) = kernel.graph.outputs
+    if suits_panel(node.operands[0].type, profile):
+        return emit_panel(kernel, profile, _least_square(node.dtype))
     routine, by_panels = _open(kernel, profile, lifted)
     routine.integer("kept", routine.columns)
     routine.integer("r_begin", routine.rows * routine.columns)

@@ -81,9 +81,16 @@ def _local(profile: DeviceProfile) -> int:
 class MatrixRoutine:
     """The state of writing a kernel with a workgroup per matrix, which is a subgroup if the algorithm needs that."""
 
-    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, in_subgroup: bool = False) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        profile: DeviceProfile,
+        lifted: bool,
+        in_subgroup: bool = False,
+        local: int | None = None,
+    ) -> None:
         (node,) = kernel.graph.outputs
-        local = profile.subgroup_size if in_subgroup else _local(profile)
+        local = profile.subgroup_size if in_subgroup else local or _local(profile)
         self.is_subgroup = in_subgroup or is_one_subgroup(profile, local)
         self.routine: RoutineShader = open_routine(kernel, profile, lifted, local)
         self.node, self.body = node, self.routine.body
@@ -137,11 +144,15 @@ class MatrixRoutine:
         for line in text.strip().splitlines():
             self.body.line(line)
 
-    def close(self) -> Launch:
+    def close(self, lanes: int | None = None) -> Launch:
+        """The shader. An algorithm that meets and folds on its own says how many lanes each of its subgroups has."""
         local, alone = self.routine.local, self.is_subgroup
         declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};"]
         declarations += [_MATRIX.format(self.dtype.bits // 8), "int lane;"]
-        declarations += [*(_OF_SUBGROUP if alone else _OF_WORKGROUP), *self.declarations]
-        lines, lanes = self.body.scopes[0].lines, local if alone else None
-        text = ShaderText(self.body.uses, lines, (local, 1), declarations, subgroup_size=lanes, shuffles=alone)
+        if lanes is None:
+            declarations += _OF_SUBGROUP if alone else _OF_WORKGROUP
+            lanes = local if alone else None
+        declarations += self.declarations
+        lines, shuffles = self.body.scopes[0].lines, lanes is not None
+        text = ShaderText(self.body.uses, lines, (local, 1), declarations, subgroup_size=lanes, shuffles=shuffles)
         return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.count), text=text)
