@@ -139,7 +139,7 @@ def _local(rows: int, width: int, profile: DeviceProfile) -> int:
 
 
 def _load(routine: MatrixRoutine, width: int, height: int) -> None:
-    """Declares and fills the rows of an invocation; what is beyond the panel is zero."""
+    """Declares and fills the rows of an invocation; those beyond the panel are zero, and columns beyond it are not read."""
     body, unroll, zero = routine.body, routine.body.uses.unroll, literal(0.0, routine.dtype)
     body.line(f"real own[{height * width}];")
     with body.block(f"{unroll}for (int j = 0; j < {height}; ++j)"):
@@ -148,7 +148,7 @@ def _load(routine: MatrixRoutine, width: int, height: int) -> None:
         with body.block(f"{unroll}for (int each = 0; each < {width}; ++each)"):
             column = routine.routine.position("c", "min(each, columns - 1)", routine.columns)
             element = routine.at(row, column)
-            body.line(f"own[j * {width} + each] = is_row && each < columns ? {element} : {zero};")
+            body.line(f"own[j * {width} + each] = is_row ? {element} : {zero};")
 
 
 def emit_panel(kernel: Kernel, profile: DeviceProfile, least_square: float) -> Launch:
