@@ -87,10 +87,10 @@ class MatrixRoutine:
         profile: DeviceProfile,
         lifted: bool,
         in_subgroup: bool = False,
-        local: int | None = None,
+        invocations: int | None = None,
     ) -> None:
         (node,) = kernel.graph.outputs
-        local = profile.subgroup_size if in_subgroup else local or _local(profile)
+        local = profile.subgroup_size if in_subgroup else invocations or _local(profile)
         self.is_subgroup = in_subgroup or is_one_subgroup(profile, local)
         self.routine: RoutineShader = open_routine(kernel, profile, lifted, local)
         self.node, self.body = node, self.routine.body
@@ -100,6 +100,7 @@ class MatrixRoutine:
         self.count = prod(self.batch)
         self.routine.open(self.count * local)
         self.declarations: list[str] = []
+        self.lanes = local if self.is_subgroup else None  # of subgroups that exchange values
         self.matrix = self.routine.position("matrix", f"i / {local}", self.count)
         self.body.line(f"lane = i % {local};")
         size = self.routine.integer("size", node.type.size // self.count)
@@ -144,15 +145,13 @@ class MatrixRoutine:
         for line in text.strip().splitlines():
             self.body.line(line)
 
-    def close(self, lanes: int | None = None) -> Launch:
-        """The shader. An algorithm that meets and folds on its own says how many lanes each of its subgroups has."""
+    def close(self) -> Launch:
         local, alone = self.routine.local, self.is_subgroup
         declarations = [f"#define real {type_name(self.dtype, 1)}", f"const int LOCAL = {local};"]
         declarations += [_MATRIX.format(self.dtype.bits // 8), "int lane;"]
-        if lanes is None:
-            declarations += _OF_SUBGROUP if alone else _OF_WORKGROUP
-            lanes = local if alone else None
-        declarations += self.declarations
-        lines, shuffles = self.body.scopes[0].lines, lanes is not None
-        text = ShaderText(self.body.uses, lines, (local, 1), declarations, subgroup_size=lanes, shuffles=shuffles)
+        declarations += [*(_OF_SUBGROUP if alone else _OF_WORKGROUP), *self.declarations]
+        lines, shuffles = self.body.scopes[0].lines, self.lanes is not None
+        text = ShaderText(
+            self.body.uses, lines, (local, 1), declarations, subgroup_size=self.lanes, shuffles=shuffles
+        )
         return Launch(assemble(text), tuple(self.body.parameters.words), grid(self.count), text=text)

@@ -139,7 +139,7 @@ def _local(rows: int, width: int, profile: DeviceProfile) -> int:
 
 
 def _load(routine: MatrixRoutine, width: int, height: int) -> None:
-    """Declares and fills the rows of an invocation; those beyond the panel are zero, and columns beyond it are not read."""
+    """Declares and fills the rows of an invocation; those beyond the panel are zero, and columns beyond it any numbers."""
     body, unroll, zero = routine.body, routine.body.uses.unroll, literal(0.0, routine.dtype)
     body.line(f"real own[{height * width}];")
     with body.block(f"{unroll}for (int j = 0; j < {height}; ++j)"):
@@ -159,7 +159,8 @@ def emit_panel(kernel: Kernel, profile: DeviceProfile, least_square: float) -> L
     width = next(width for width in reversed(PANEL.widths) if width >= columns)
     local, lanes = _local(rows, width, profile), profile.subgroup_size
     height = -(-rows // local)
-    routine = MatrixRoutine(kernel, profile, lifted=True, local=local)
+    routine = MatrixRoutine(kernel, profile, lifted=True, invocations=local)
+    routine.lanes = lanes
     routine.integer("r_begin", rows * columns)
     _load(routine, width, height)
     parts = {
@@ -176,4 +177,4 @@ def emit_panel(kernel: Kernel, profile: DeviceProfile, least_square: float) -> L
         text, declarations = text.replace(name, part), declarations.replace(name, part)
     routine.declare(declarations)
     routine.write(text)
-    return routine.close(lanes)
+    return routine.close()
