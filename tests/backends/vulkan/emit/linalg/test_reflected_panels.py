@@ -109,6 +109,7 @@ def test_nan_reaches_columns_behind_and_no_other_matrix(op: str, bad: float) -> 
     assert np.isnan(triangle[1][5:, 5:][np.triu_indices(7)]).all()
     assert np.isfinite(triangle[1][:, :5]).all()
     assert np.isfinite(vectors[1][:, :5]).all()
+    assert (np.triu(vectors[1][:12], 1) == 0).all()
     for each in (vectors, triangle):
         assert np.isfinite(each[[0, 2]]).all()
 
