@@ -139,7 +139,7 @@ def _local(rows: int, width: int, profile: DeviceProfile) -> int:
 
 
 def _load(routine: MatrixRoutine, width: int, height: int) -> None:
-    """Declares and fills the rows of an invocation; those beyond the panel are zero, and columns beyond it any numbers."""
+    """Declares and fills an invocation's rows; rows beyond the panel are zero, columns beyond it any numbers."""
     body, unroll, zero = routine.body, routine.body.uses.unroll, literal(0.0, routine.dtype)
     body.line(f"real own[{height * width}];")
     with body.block(f"{unroll}for (int j = 0; j < {height}; ++j)"):
