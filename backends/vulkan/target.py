@@ -36,8 +36,10 @@ from lavax.backends.vulkan.emit.fourier.choose import (
     steps_of,
 )
 from lavax.backends.vulkan.emit.gates.choose import are_gates
+from lavax.backends.vulkan.emit.linalg.lu_in_registers import most_columns
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.linalg.reflected_panel import panel_width
+from lavax.backends.vulkan.emit.linalg.triangular_solve_in_shared_memory import most_solved
 from lavax.backends.vulkan.emit.lines_in_turn import lines_at_a_time
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
 from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
@@ -128,12 +130,15 @@ def _matrices(profile: DeviceProfile) -> Matrices:
     lanes = profile.subgroup_size
     one_subgroup = is_one_subgroup(profile, lanes) and lanes >= MATRICES.least_invocations
     cholesky = MATRICES.cholesky_by_columns if one_subgroup else MATRICES.cholesky
-    return Matrices(
-        tridiagonal=one_subgroup,
-        bidiagonal=one_subgroup,
-        cholesky=cholesky,
-        reflected_in_registers=lambda rows, dtype: panel_width(rows, dtype, profile),
-    )
+    if profile.kind == "gpu":
+        return Matrices(
+            cholesky=cholesky,
+            solved=lambda sides, dtype: most_solved(dtype, profile),
+            eliminated=lambda rows, dtype: most_columns(rows, dtype, profile),
+            cuts_by_kernels=True,
+            reflected_in_registers=lambda rows, dtype: panel_width(rows, dtype, profile),
+        )
+    return Matrices(tridiagonal=one_subgroup, bidiagonal=one_subgroup, cholesky=cholesky)
 
 
 def _rows(profile: DeviceProfile) -> Rows:

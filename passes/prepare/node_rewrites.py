@@ -21,7 +21,7 @@ from lavax.passes.prepare.decompose.few_queries import prepare_attention
 from lavax.passes.prepare.decompose.fourier import RULES as FOURIER
 from lavax.passes.prepare.decompose.jacobi import RULES as JACOBI
 from lavax.passes.prepare.decompose.joining import MOST_JOINED, joined
-from lavax.passes.prepare.decompose.linear_algebra import RULES_BY_TARGET as LINEAR_ALGEBRA
+from lavax.passes.prepare.decompose.linear_algebra import RULES as LINEAR_ALGEBRA
 from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
 from lavax.passes.prepare.decompose.selection import RULES as SELECTION
 from lavax.passes.prepare.decompose.sorting import RULES as SORTING

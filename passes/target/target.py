@@ -160,6 +160,10 @@ class Sorting:
     selects_rows: bool = False
 
 
+def _any_sides(sides: int, dtype: DType) -> int:
+    return MATRICES.solved_for_few_sides if sides < MATRICES.few_sides else MATRICES.solved_for_many_sides
+
+
 def _no_columns(rows: int, dtype: DType) -> int:
     return 0
 
@@ -176,6 +180,14 @@ class Matrices:
     cholesky: int = MATRICES.cholesky
     # The most columns of a matrix of so many rows that one kernel reflects while registers hold it; 0 if none does.
     reflected_in_registers: Callable[[int, DType], int] = _no_columns
+    # The most rows of a triangle that one kernel solves for so many right sides.
+    solved: Callable[[int, DType], int] = _any_sides
+    # The most columns of a matrix of so many rows that one kernel eliminates, where a workgroup keeps them in registers;
+    # 0 if there are too many rows, or no such kernel.
+    eliminated: Callable[[int, DType], int] = _no_columns
+    # Whether the parts of a matrix that is cut are as large as one kernel takes, but for the last, so that they share
+    # shaders; else they are halves.
+    cuts_by_kernels: bool = False
 
 
 def _whole(points: int, across: bool, part: DType) -> Sequence[int]:

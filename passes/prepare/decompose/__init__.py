@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 from lavax.ir.graph import Node
 from lavax.passes.prepare.decompose.attention import RULES as ATTENTION
-from lavax.passes.prepare.decompose.linear_algebra import RULES as LINEAR_ALGEBRA
 
 # Per operation: the node -> a node of the same value that has kernels.
-RULES: dict[str, Callable[[Node], Node]] = {**ATTENTION, **LINEAR_ALGEBRA}
+RULES: dict[str, Callable[[Node], Node]] = {**ATTENTION}
 
 __all__ = ["RULES"]

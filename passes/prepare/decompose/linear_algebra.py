@@ -43,7 +43,7 @@ from lavax.passes.build.matrices import (
 )
 from lavax.passes.prepare.decompose.sorting import order_of_rows
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import ANY_DEVICE, Matrices, Target
 
 
 def times(left: Node, right: Node) -> Node:
@@ -70,6 +70,11 @@ def _half(extent: int) -> int:
     return (extent + 1) // 2
 
 
+def _cut(extent: int, most: int, matrices: Matrices) -> int:
+    """Where to cut a matrix that is larger than one kernel takes."""
+    return _half(-(-extent // most)) * most if matrices.cuts_by_kernels else _half(extent)
+
+
 def _is_small(iterations: int, columns: int) -> bool:
     """Whether one kernel factors the whole matrix."""
     return columns <= 2 or iterations <= MAX_LOOP_ITERATIONS * MATRICES.least_invocations
@@ -87,13 +92,16 @@ def _reflecting(rows: int, columns: int) -> int:
 # Triangular systems
 
 
-def triangular_solution(matrix: Node, right: Node, *, lower: bool, transposed: bool, unit: bool) -> Node:
+def triangular_solution(
+    matrix: Node, right: Node, matrices: Matrices = ANY_DEVICE.matrices, *, lower: bool, transposed: bool, unit: bool
+) -> Node:
     """Solves for one half of the unknowns, substitutes them, and solves for the others."""
     size = matrix.shape[-1]
-    few = right.shape[-1] < MATRICES.few_sides
-    if size <= (MATRICES.solved_for_few_sides if few else MATRICES.solved_for_many_sides):
+    most = matrices.solved(right.shape[-1], right.dtype)
+    if size <= most:
         return build("triangular_solve", matrix, right, lower=lower, transposed=transposed, unit_diagonal=unit)
-    half = _half(size)
+    half = _cut(size, most, matrices)
+    how = {"lower": lower, "transposed": transposed, "unit": unit}
     corners = [columns_of(rows_of(matrix, *ends), *ends) for ends in ((0, half), (half, size))]
     sides = [rows_of(right, 0, half), rows_of(right, half, size)]
     away = rows_of(matrix, half, size) if lower else rows_of(matrix, 0, half)
@@ -101,16 +109,16 @@ def triangular_solution(matrix: Node, right: Node, *, lower: bool, transposed: b
     away = turned(away) if transposed else away
     first, second = (0, 1) if lower != transposed else (1, 0)
     found = [sides[0], sides[1]]
-    found[first] = triangular_solution(corners[first], sides[first], lower=lower, transposed=transposed, unit=unit)
+    found[first] = triangular_solution(corners[first], sides[first], matrices, **how)
     rest = subtract(sides[second], times(away, found[first]))
-    found[second] = triangular_solution(corners[second], rest, lower=lower, transposed=transposed, unit=unit)
+    found[second] = triangular_solution(corners[second], rest, matrices, **how)
     return _below(*found)
 
 
-def _triangular_solve(node: Node) -> Node:
+def _triangular_solve(node: Node, target: Target) -> Node:
     matrix, right = node.operands
     lower, transposed, unit = (node.attrs[name] for name in ("lower", "transposed", "unit_diagonal"))
-    return triangular_solution(matrix, right, lower=lower, transposed=transposed, unit=unit)
+    return triangular_solution(matrix, right, target.matrices, lower=lower, transposed=transposed, unit=unit)
 
 
 # Cholesky's factor
@@ -121,23 +129,23 @@ def _cholesky(node: Node, target: Target) -> Node:
     (matrix,) = node.operands
     if matrix.shape[-1] <= target.matrices.cholesky:
         return node
-    factor = _cholesky_factor(matrix, target.matrices.cholesky)
+    factor = _cholesky_factor(matrix, target.matrices)
     size = matrix.shape[-1]
     corner = reshape(columns_of(rows_of(factor, size - 1, size), size - 1, size), matrix.shape[:-2])
     whole = add(factor, broadcast(scale(corner, 0.0), factor.shape, range(corner.type.rank)))
     return where(is_lower(factor), whole, zeros(factor.type))
 
 
-def _cholesky_factor(matrix: Node, most: int) -> Node:
+def _cholesky_factor(matrix: Node, matrices: Matrices) -> Node:
     size = matrix.shape[-1]
-    if size <= most:
+    if size <= matrices.cholesky:
         return build("cholesky", matrix)
-    half, none = _half(size), [0] * matrix.type.rank
+    half, none = _cut(size, matrices.cholesky, matrices), [0] * matrix.type.rank
     top, bottom = rows_of(matrix, 0, half), rows_of(matrix, half, size)
-    first = _cholesky_factor(columns_of(top, 0, half), most)
+    first = _cholesky_factor(columns_of(top, 0, half), matrices)
     side = turned(columns_of(bottom, 0, half))
-    away = turned(triangular_solution(first, side, lower=True, transposed=False, unit=False))
-    second = _cholesky_factor(subtract(columns_of(bottom, half, size), times(away, turned(away))), most)
+    away = turned(triangular_solution(first, side, matrices, lower=True, transposed=False, unit=False))
+    second = _cholesky_factor(subtract(columns_of(bottom, half, size), times(away, turned(away))), matrices)
     above = pad(first, none, [*none[1:], size - half], none, 0.0)
     return _below(above, _beside(away, second))
 
@@ -145,27 +153,35 @@ def _cholesky_factor(matrix: Node, most: int) -> Node:
 # Gaussian elimination
 
 
-def _lu(node: Node) -> Node:
+def _lu(node: Node, target: Target) -> Node:
     (matrix,) = node.operands
-    if _is_small(_eliminating(*matrix.shape[-2:]), matrix.shape[-1]):
+    if _is_eliminated(matrix, target.matrices):
         return node
-    factors, order, parity = _eliminated(matrix)
+    factors, order, parity = _eliminated(matrix, target.matrices)
     return packed([factors, cast(order, matrix.dtype), parity], matrix.type.rank - 2)
 
 
-def _eliminated(matrix: Node) -> tuple[Node, Node, Node]:
+def _is_eliminated(matrix: Node, matrices: Matrices) -> bool:
+    """Whether one kernel eliminates all columns."""
+    rows, columns = matrix.shape[-2:]
+    most = matrices.eliminated(rows, matrix.dtype)
+    return columns <= most if most else _is_small(_eliminating(rows, columns), columns)
+
+
+def _eliminated(matrix: Node, matrices: Matrices) -> tuple[Node, Node, Node]:
     """The factors, the permutation of rows and its parity: eliminates the left half, then the rest of the right one."""
     rows, columns = matrix.shape[-2:]
-    if _is_small(_eliminating(rows, columns), columns):
+    if _is_eliminated(matrix, matrices):
         node = build("lu", matrix)
         factors, order, parity = (part(node, "lu", matrix, name) for name in ("factors", "permutation", "parity"))
         return factors, cast(order, int32), parity
-    half = _half(columns)
-    left, first_order, first_parity = _eliminated(columns_of(matrix, 0, half))
+    most = matrices.eliminated(rows, matrix.dtype)
+    half = _cut(columns, most, matrices) if most else _half(columns)
+    left, first_order, first_parity = _eliminated(columns_of(matrix, 0, half), matrices)
     right = rows_in_order(columns_of(matrix, half, columns), first_order)
     corner, away = rows_of(left, 0, half), rows_of(left, half, rows)
-    beside = triangular_solution(corner, rows_of(right, 0, half), lower=True, transposed=False, unit=True)
-    rest, order, parity = _eliminated(subtract(rows_of(right, half, rows), times(away, beside)))
+    beside = triangular_solution(corner, rows_of(right, 0, half), matrices, lower=True, transposed=False, unit=True)
+    rest, order, parity = _eliminated(subtract(rows_of(right, half, rows), times(away, beside)), matrices)
     factors = _below(_beside(corner, beside), _beside(rows_in_order(away, order), rest))
     last = first_order.type.rank - 1
     kept, moved = slice_along(first_order, last, 0, half), slice_along(first_order, last, half, rows)
@@ -173,14 +189,14 @@ def _eliminated(matrix: Node) -> tuple[Node, Node, Node]:
     return factors, concatenate([kept, moved], last), multiply(first_parity, parity)
 
 
-def _linear_solve(node: Node) -> Node:
+def _linear_solve(node: Node, target: Target) -> Node:
     """A permutation of rows and two triangular solves."""
     matrix, factored, right = node.operands
     factors = part(factored, "lu", matrix, "factors")
     order = cast(part(factored, "lu", matrix, "permutation"), int32)
 
     def solved(lower: bool, transposed: bool, side: Node) -> Node:
-        return triangular_solution(factors, side, lower=lower, transposed=transposed, unit=lower)
+        return triangular_solution(factors, side, target.matrices, lower=lower, transposed=transposed, unit=lower)
 
     if not node.attrs["transposed"]:
         return solved(False, False, solved(True, False, rows_in_order(right, order)))
@@ -264,9 +280,10 @@ def _several_kernels_pay(matrix: TensorType, target: Target) -> bool:
     return is_long and target.matrices.reflected_in_registers(rows, matrix.dtype) > 0
 
 
-RULES: dict[str, Callable[[Node], Node]] = {
+RULES: dict[str, Callable[[Node, Target], Node]] = {
+    "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
     "lu": _lu,
     "linear_solve": _linear_solve,
+    "qr": _qr,
 }
-RULES_BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {"cholesky": _cholesky, "qr": _qr}

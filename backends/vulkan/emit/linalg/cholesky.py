@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import nan
 
 from lavax.backends.vulkan.emit.linalg.cholesky_by_columns import factor_by_columns, suits_columns
+from lavax.backends.vulkan.emit.linalg.cholesky_in_registers import factor_in_registers
 from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -36,6 +37,8 @@ for (int e = lane; e < rows * rows; e += LOCAL) {
 
 def emit_cholesky(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of cholesky."""
+    if profile.kind == "gpu":
+        return factor_in_registers(kernel, profile, lifted)
     routine = MatrixRoutine(kernel, profile, lifted)
     if suits_columns(routine):
         return factor_by_columns(routine)

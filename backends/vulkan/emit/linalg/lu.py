@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.linalg.lu_by_columns import eliminate_by_columns, suits_columns
+from lavax.backends.vulkan.emit.linalg.lu_in_registers import eliminate_in_registers, suits_registers
 from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
@@ -101,6 +102,8 @@ _END = "if (lane == 0) x.data[parity] = sign;"
 
 def emit_lu(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of lu."""
+    if suits_registers(kernel, profile):
+        return eliminate_in_registers(kernel, profile, lifted)
     routine = MatrixRoutine(kernel, profile, lifted)
     routine.starts("permutation", "parity")
     if suits_columns(routine):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
+from lavax.backends.vulkan.emit.linalg.triangular_solve_in_shared_memory import (
+    solve_in_shared_memory,
+    suits_shared_memory,
+)
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
@@ -119,6 +123,8 @@ class SubstitutionEmitter:
 
 def emit_triangular_solve(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of triangular_solve."""
+    if suits_shared_memory(kernel, profile):
+        return solve_in_shared_memory(kernel, profile, lifted)
     (node,) = kernel.graph.outputs
     right = node.operands[1]
     local = profile.subgroup_size if profile.kind == "cpu" else _GPU_LOCAL

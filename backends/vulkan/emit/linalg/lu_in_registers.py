@@ -1,0 +1,201 @@
+"""Gaussian elimination by a GPU's workgroup whose invocations keep rows of a panel (Golub and Van Loan, 3.4.1).
+
+Rows stay where they are: each has the number that exchanges give it, its place, and is stored there in the end. The
+pivot's row goes through shared memory, from where it is stored at once. So a row that has been a pivot's may go on like
+the others: what it computes is not stored.
+
+An invocation's registers turn: the column to be eliminated is always the first one, every other element moves one
+register forward as it is computed, and the factor becomes the last one. So a loop's text serves several columns, and
+as few as these are computed in vain.
+"""
+
+from __future__ import annotations
+
+from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
+from lavax.backends.vulkan.glsl.launch import Launch
+from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.types import DType
+from lavax.passes.kernels.index import constant
+from lavax.passes.kernels.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Panels:
+    """What a workgroup keeps. Registers are 32 bits wide."""
+
+    registers: int = 1 << 15  # of all invocations, for elements
+    registers_each: int = 64
+    least_invocations: int = 64
+    columns_in_turn: int = 8  # eliminated by one loop
+
+
+PANELS = Panels()
+
+# The first of equal pivots is taken. NaN is never greater.
+_PIVOT_BY_SUBGROUPS = """
+shared real subgroup_highest[LOCAL / LANES];
+shared int subgroup_place[LOCAL / LANES];
+int pivot_of(real magnitude, int place) {
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        real other = subgroupShuffleXor(magnitude, uint(width));
+        int there = subgroupShuffleXor(place, uint(width));
+        bool is_there = other > magnitude || other == magnitude && there < place;
+        magnitude = is_there ? other : magnitude;
+        place = is_there ? there : place;
+    }
+    if (gl_SubgroupInvocationID == 0u) {
+        subgroup_highest[gl_SubgroupID] = magnitude;
+        subgroup_place[gl_SubgroupID] = place;
+    }
+    barrier();
+    magnitude = subgroup_highest[0];
+    place = subgroup_place[0];
+    for (int n = 1; n < LOCAL / LANES; ++n) {
+        real other = subgroup_highest[n];
+        int there = subgroup_place[n];
+        bool is_there = other > magnitude || other == magnitude && there < place;
+        magnitude = is_there ? other : magnitude;
+        place = is_there ? there : place;
+    }
+    return place;
+}
+"""
+_PIVOT_BY_FOLDS = """
+int pivot_of(real magnitude, int place) {
+    real best = largest(magnitude);
+    return int(-largest(magnitude == best ? -real(place) : -1e9));
+}
+"""
+_COLUMNS = """
+for (int k = FIRST; k < END; ++k) {
+    real highest = -1.0;
+    int pivot = rows;
+    FIND
+    pivot = pivot_of(highest, pivot);
+    pivot = pivot < rows ? pivot : k;
+    sign = pivot == k ? sign : -sign;
+    PUBLISH
+    barrier();
+    if (lane < columns - k) x.data[k * columns + k + lane] = pivots[lane];
+    real divisor = pivots[0];
+    ELIMINATE
+}
+"""
+_FIND = """
+{
+    real magnitude = abs(a#_0);
+    bool is_open = place# >= k && place# < rows;
+    if (is_open && (magnitude > highest || magnitude == highest && place# < pivot)) {
+        highest = magnitude;
+        pivot = place#;
+    }
+}
+"""
+_PUBLISH = """
+if (place# == pivot) {
+    STORE
+    place# = k;
+} else if (place# == k) {
+    place# = pivot;
+}
+"""
+
+
+def _invocations(rows: int, profile: DeviceProfile) -> int:
+    """A power of two, so that panels of about as many rows are eliminated by as many."""
+    enough = max(PANELS.least_invocations, 1 << (rows - 1).bit_length())
+    return min(enough, 1 << (profile.max_workgroup_invocations.bit_length() - 1))
+
+
+def most_columns(rows: int, dtype: DType, profile: DeviceProfile) -> int:
+    """The most columns of a panel of so many rows that a workgroup keeps; 0 if there are too many rows."""
+    local = _invocations(rows, profile)
+    each = min(PANELS.registers_each, PANELS.registers // local) * 32 // dtype.bits
+    return each // -(-rows // local)
+
+
+def suits_registers(kernel: Kernel, profile: DeviceProfile) -> bool:
+    """Whether a workgroup keeps the matrix."""
+    matrix = kernel.graph.outputs[0].operands[0]
+    rows, columns = matrix.shape[-2:]
+    return profile.kind == "gpu" and columns <= min(rows, most_columns(rows, matrix.dtype, profile))
+
+
+def eliminate_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader of lu."""
+    rows, columns = kernel.graph.outputs[0].operands[0].shape[-2:]
+    local = _invocations(rows, profile)
+    routine = MatrixRoutine(kernel, profile, lifted, invocations=local)
+    routine.starts("permutation", "parity")
+    _declare(routine, columns, profile)
+    own = range(-(-rows // local))
+    _load(routine, own, local)
+    routine.write("real sign = 1.0;")
+    for first in range(0, columns, PANELS.columns_in_turn):
+        routine.write(_eliminated(first, columns, own))
+    _store(routine, own, local)
+    return routine.close()
+
+
+def _declare(routine: MatrixRoutine, columns: int, profile: DeviceProfile) -> None:
+    lanes = profile.subgroup_size
+    routine.declare(f"shared real pivots[{columns}];")
+    if profile.subgroup_shuffle and profile.knows_subgroup_size and routine.routine.local % lanes == 0:
+        routine.lanes = lanes
+        routine.declare(_PIVOT_BY_SUBGROUPS.replace("LANES", str(lanes)))
+    else:
+        routine.declare(_PIVOT_BY_FOLDS)
+
+
+def _load(routine: MatrixRoutine, own: range, local: int) -> None:
+    for number in own:
+        routine.write(f"int place{number} = lane + {number * local};")
+        row = routine.routine.position(f"r{number}", f"min(place{number}, rows - 1)", routine.rows)
+        for column in range(routine.columns):
+            routine.write(f"real a{number}_{column} = {routine.at(row, constant(column))};")
+
+
+def _eliminated(first: int, columns: int, own: range) -> str:
+    """The next few columns of those from `first` on, which are in the first registers."""
+    width = columns - first
+    in_turn = min(PANELS.columns_in_turn, width)
+    eliminate = []
+    for number in own:
+        name = f"a{number}"
+        eliminate.append(f"real factor{number} = divisor != 0.0 ? {name}_0 / divisor : {name}_0;")
+        for column in range(1, width):
+            rest = f"{name}_{column} - factor{number} * pivots[{column}]"
+            if column > width - in_turn:  # in the loop's last turns, factors
+                rest = f"{column} < columns - k ? {rest} : {name}_{column}"
+            eliminate.append(f"{name}_{column - 1} = {rest};")
+        eliminate.append(f"{name}_{width - 1} = factor{number};")
+    publish = [
+        _PUBLISH.strip().replace("STORE", " ".join(f"pivots[{c}] = a#_{c};" for c in range(width))).replace("#", str(n))
+        for n in own
+    ]
+    parts = {
+        "FIND": "\n".join(_FIND.strip().replace("#", str(number)) for number in own),
+        "PUBLISH": "\n".join(publish),
+        "ELIMINATE": "\n".join(eliminate),
+        "FIRST": str(first),
+        "END": str(first + in_turn),
+    }
+    text = _COLUMNS
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
+def _store(routine: MatrixRoutine, own: range, local: int) -> None:
+    """The factors below the diagonal, where the turns have left them, and the permutation."""
+    columns, in_turn = routine.columns, PANELS.columns_in_turn
+    for number in own:
+        with routine.body.block(f"if (place{number} < rows)"):
+            routine.write(f"x.data[permutation + place{number}] = real(lane + {number * local});")
+            for column in range(columns):
+                first = column - column % in_turn
+                register = max(columns - first - in_turn, 0) + column - first
+                store = f"x.data[place{number} * columns + {column}] = a{number}_{register};"
+                routine.write(f"if ({column} < place{number}) {store}")
+    routine.write("if (lane == 0) x.data[parity] = sign;")
