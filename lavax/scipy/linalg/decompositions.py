@@ -14,10 +14,7 @@ from lavax.linalg.host_routines import on_host, scipy_linalg
 from lavax.linalg.matrices import Parts, is_empty, matrices, square_matrices
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.numpy.indexing.indexed_update import At
-from lavax.tracer.control_flow.fori_loop import fori_loop
 from lavax.tracer.transforms.grad import stop_gradient
-from lavax.tracer.transforms.vmap import vmap
 from lavax.tracer.values.value import Value
 
 
@@ -89,25 +86,25 @@ def lu(
     return (lnp.matmul(places, lower), upper) if permute_l else (places, lower, upper)
 
 
-def _swaps(order: Value, count: int) -> Value:
-    """A permutation [m] as swaps: for each of the first `count` places, the place that it is swapped with."""
-
-    def step(place: Any, state: tuple[Value, Value]) -> tuple[Value, Value]:
-        standing, swaps = state
-        other = lnp.astype(lnp.argmax(standing == order[place]), "int32")
-        here, there = standing[place], standing[other]
-        swapped = At(standing)[place].set(there)
-        return At(swapped)[other].set(here), At(swaps)[place].set(other)
-
-    start = (lnp.arange(order.shape[0], dtype="int32"), lnp.zeros(count, "int32"))
-    found: Value = fori_loop(0, count, step, start)[1]
-    return found
-
-
 def swaps_of(order: Value, count: int) -> Value:
-    """Permutations [..., m] as their first `count` swaps, [..., count]."""
-    swaps = vmap(lambda row: _swaps(row, count))(lnp.reshape(order, (-1, order.shape[-1])))
-    return lnp.reshape(swaps, (*order.shape[:-1], count))
+    """Permutations [..., m] as swaps [..., count]: for each of the first places, the place that it is swapped with.
+
+    That is the next place on the permutation's cycle that is not before it. Jumps along the cycle, of powers of two,
+    find it: each knows the last one of the places where it has been.
+    """
+    jumps = [(order, order)]
+    while 1 << len(jumps) < order.shape[-1]:
+        to, last = jumps[-1]
+        jumps.append((_taken(to, to), lnp.maximum(last, _taken(last, to))))
+    places = lnp.arange(order.shape[-1], dtype="int32")
+    at = lnp.broadcast_to(places, order.shape)
+    for to, last in reversed(jumps):
+        at = lnp.where(_taken(last, at) < places, _taken(to, at), at)
+    return _taken(order, at)[..., :count]
+
+
+def _taken(values: Value, places: Value) -> Value:
+    return lnp.take_along_axis(values, places, axis=-1)
 
 
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Value, Value]:

@@ -12,6 +12,7 @@ as few as these are computed in vain.
 from __future__ import annotations
 
 from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
+from lavax.backends.vulkan.glsl.expressions import COMPONENTS, type_name
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
@@ -33,10 +34,7 @@ class Panels:
 PANELS = Panels()
 
 # The first of equal pivots is taken. NaN is never greater.
-_PIVOT_BY_SUBGROUPS = """
-shared real subgroup_highest[LOCAL / LANES];
-shared int subgroup_place[LOCAL / LANES];
-int pivot_of(real magnitude, int place) {
+_GREATEST_OF_LANES = """
     for (int width = LANES / 2; width > 0; width /= 2) {
         real other = subgroupShuffleXor(magnitude, uint(width));
         int there = subgroupShuffleXor(place, uint(width));
@@ -44,20 +42,27 @@ int pivot_of(real magnitude, int place) {
         magnitude = is_there ? other : magnitude;
         place = is_there ? there : place;
     }
+"""
+_PIVOT_BY_SUBGROUPS = """
+shared real subgroup_highest[LOCAL / LANES];
+shared int subgroup_place[LOCAL / LANES];
+int pivot_of(real magnitude, int place) {
+    GREATEST
     if (gl_SubgroupInvocationID == 0u) {
         subgroup_highest[gl_SubgroupID] = magnitude;
         subgroup_place[gl_SubgroupID] = place;
     }
     barrier();
-    magnitude = subgroup_highest[0];
-    place = subgroup_place[0];
-    for (int n = 1; n < LOCAL / LANES; ++n) {
-        real other = subgroup_highest[n];
-        int there = subgroup_place[n];
+    magnitude = -1.0;
+    for (int first = 0; first < LOCAL / LANES; first += LANES) {
+        int n = first + int(gl_SubgroupInvocationID);
+        real other = n < LOCAL / LANES ? subgroup_highest[min(n, LOCAL / LANES - 1)] : -1.0;
+        int there = subgroup_place[min(n, LOCAL / LANES - 1)];
         bool is_there = other > magnitude || other == magnitude && there < place;
         magnitude = is_there ? other : magnitude;
         place = is_there ? there : place;
     }
+    GREATEST
     return place;
 }
 """
@@ -77,8 +82,9 @@ for (int k = FIRST; k < END; ++k) {
     sign = pivot == k ? sign : -sign;
     PUBLISH
     barrier();
-    if (lane < columns - k) x.data[k * columns + k + lane] = pivots[lane];
-    real divisor = pivots[0];
+    if (lane < columns - k) x.data[k * columns + k + lane] = pivots[lane / 4][lane % 4];
+    real4 ROW;
+    real divisor = row0.x;
     ELIMINATE
 }
 """
@@ -140,10 +146,11 @@ def eliminate_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool)
 
 def _declare(routine: MatrixRoutine, columns: int, profile: DeviceProfile) -> None:
     lanes = profile.subgroup_size
-    routine.declare(f"shared real pivots[{columns}];")
+    routine.declare(f"#define real4 {type_name(routine.dtype, 4)}")
+    routine.declare(f"shared real4 pivots[{-(-columns // 4)}];")
     if profile.subgroup_shuffle and profile.knows_subgroup_size and routine.routine.local % lanes == 0:
         routine.lanes = lanes
-        routine.declare(_PIVOT_BY_SUBGROUPS.replace("LANES", str(lanes)))
+        routine.declare(_PIVOT_BY_SUBGROUPS.replace("GREATEST", _GREATEST_OF_LANES.strip()).replace("LANES", str(lanes)))
     else:
         routine.declare(_PIVOT_BY_FOLDS)
 
@@ -165,18 +172,18 @@ def _eliminated(first: int, columns: int, own: range) -> str:
         name = f"a{number}"
         eliminate.append(f"real factor{number} = divisor != 0.0 ? {name}_0 / divisor : {name}_0;")
         for column in range(1, width):
-            rest = f"{name}_{column} - factor{number} * pivots[{column}]"
+            rest = f"{name}_{column} - factor{number} * row{column // 4}.{COMPONENTS[column % 4]}"
             if column > width - in_turn:  # in the loop's last turns, factors
                 rest = f"{column} < columns - k ? {rest} : {name}_{column}"
             eliminate.append(f"{name}_{column - 1} = {rest};")
         eliminate.append(f"{name}_{width - 1} = factor{number};")
     publish = [
-        _PUBLISH.strip().replace("STORE", " ".join(f"pivots[{c}] = a#_{c};" for c in range(width))).replace("#", str(n))
-        for n in own
+        _PUBLISH.strip().replace("STORE", "\n    ".join(_fours(width))).replace("#", str(number)) for number in own
     ]
     parts = {
         "FIND": "\n".join(_FIND.strip().replace("#", str(number)) for number in own),
         "PUBLISH": "\n".join(publish),
+        "ROW": ", ".join(f"row{four} = pivots[{four}]" for four in range(-(-width // 4))),
         "ELIMINATE": "\n".join(eliminate),
         "FIRST": str(first),
         "END": str(first + in_turn),
@@ -185,6 +192,12 @@ def _eliminated(first: int, columns: int, own: range) -> str:
     for name, part in parts.items():
         text = text.replace(name, part)
     return text
+
+
+def _fours(width: int) -> list[str]:
+    """The statements that give the pivot's row to all, four elements at once."""
+    texts = [f"a#_{column}" if column < width else "0.0" for column in range(-(-width // 4) * 4)]
+    return [f"pivots[{first // 4}] = real4({', '.join(texts[first : first + 4])});" for first in range(0, len(texts), 4)]
 
 
 def _store(routine: MatrixRoutine, own: range, local: int) -> None:
