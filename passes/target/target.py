@@ -182,8 +182,8 @@ class Matrices:
     reflected_in_registers: Callable[[int, DType], int] = _no_columns
     # The most rows of a triangle that one kernel solves for so many right sides.
     solved: Callable[[int, DType], int] = _any_sides
-    # The most columns of a matrix of so many rows that one kernel eliminates, where a workgroup keeps them in registers;
-    # 0 if there are too many rows, or no such kernel.
+    # The most columns of a matrix of so many rows that one kernel eliminates whose workgroups keep them in registers; 0
+    # if there are too many rows, or no such kernel.
     eliminated: Callable[[int, DType], int] = _no_columns
     # Whether the parts of a matrix that is cut are as large as one kernel takes, but for the last, so that they share
     # shaders; else they are halves.

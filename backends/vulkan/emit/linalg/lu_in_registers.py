@@ -28,6 +28,7 @@ class Panels:
     registers: int = 1 << 15  # of all invocations, for elements
     registers_each: int = 64
     least_invocations: int = 64
+    least_columns: int = 4  # of panels that are worth their products
     columns_in_turn: int = 8  # eliminated by one loop
 
 
@@ -118,7 +119,8 @@ def most_columns(rows: int, dtype: DType, profile: DeviceProfile) -> int:
     """The most columns of a panel of so many rows that a workgroup keeps; 0 if there are too many rows."""
     local = _invocations(rows, profile)
     each = min(PANELS.registers_each, PANELS.registers // local) * 32 // dtype.bits
-    return each // -(-rows // local)
+    columns = each // -(-rows // local)
+    return columns if columns >= PANELS.least_columns else 0
 
 
 def suits_registers(kernel: Kernel, profile: DeviceProfile) -> bool:
@@ -150,7 +152,8 @@ def _declare(routine: MatrixRoutine, columns: int, profile: DeviceProfile) -> No
     routine.declare(f"shared real4 pivots[{-(-columns // 4)}];")
     if profile.subgroup_shuffle and profile.knows_subgroup_size and routine.routine.local % lanes == 0:
         routine.lanes = lanes
-        routine.declare(_PIVOT_BY_SUBGROUPS.replace("GREATEST", _GREATEST_OF_LANES.strip()).replace("LANES", str(lanes)))
+        text = _PIVOT_BY_SUBGROUPS.replace("GREATEST", _GREATEST_OF_LANES.strip())
+        routine.declare(text.replace("LANES", str(lanes)))
     else:
         routine.declare(_PIVOT_BY_FOLDS)
 
@@ -197,7 +200,8 @@ def _eliminated(first: int, columns: int, own: range) -> str:
 def _fours(width: int) -> list[str]:
     """The statements that give the pivot's row to all, four elements at once."""
     texts = [f"a#_{column}" if column < width else "0.0" for column in range(-(-width // 4) * 4)]
-    return [f"pivots[{first // 4}] = real4({', '.join(texts[first : first + 4])});" for first in range(0, len(texts), 4)]
+    fours = [", ".join(texts[first : first + 4]) for first in range(0, len(texts), 4)]
+    return [f"pivots[{number}] = real4({four});" for number, four in enumerate(fours)]
 
 
 def _store(routine: MatrixRoutine, own: range, local: int) -> None:

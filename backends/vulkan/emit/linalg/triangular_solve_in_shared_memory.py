@@ -17,6 +17,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
 from lavax.passes.kernels.index import flatten, unflatten
 from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.kernels.reads import Coordinates
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def suits_shared_memory(kernel: Kernel, profile: DeviceProfile) -> bool:
 def solve_in_shared_memory(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of triangular_solve."""
     routine = open_routine(kernel, profile, lifted, SOLVES.sides * SOLVES.lanes)
-    matrix, right = routine.operands
+    right = routine.operands[1]
     *batch, rows, sides = right.shape
     tiles = -(-sides // SOLVES.sides)
     groups = prod(batch) * tiles
@@ -117,7 +118,7 @@ def _row(routine: RoutineShader, step: str) -> str:
     return step if attrs["lower"] != attrs["transposed"] else f"steps - 1 - {step}"
 
 
-def _load_triangle(routine: RoutineShader, place: tuple) -> None:
+def _load_triangle(routine: RoutineShader, place: Coordinates) -> None:
     """Row k of the triangle in shared memory has what unknown k, in the order of steps, takes of those before it."""
     matrix, rows = routine.operands[0], routine.operands[0].shape[-1]
     body = routine.body

@@ -1,4 +1,4 @@
-"""Elimination by panels of four columns, as on CPU drivers, against elimination column by column, as on GPUs."""
+"""Elimination by panels of four columns, as on CPU drivers, against elimination in registers, as on GPUs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def test_elimination_is_the_same_bit_by_bit(shape: tuple[int, ...]) -> None:
     if shape[-1] > 4:
         x[..., 5] = 0  # no pivot at all
     graph = lx.trace(lambda x: bind("lu", x))(x)
-    (by_columns,) = run_as_gpu(graph, [x])
+    (in_registers,) = run_as_gpu(graph, [x])
     by_panels = lx.compile(lambda x: bind("lu", x))(x)
-    np.testing.assert_array_equal(np.asarray(by_panels), by_columns)
+    np.testing.assert_array_equal(np.asarray(by_panels), in_registers)
