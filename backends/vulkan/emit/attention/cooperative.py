@@ -65,9 +65,7 @@ class CooperativeTiles(Tiles):
         lowest, highest = node.attrs["lowest"], node.attrs["highest"]
         behind = [(BEHIND, lowest)] if lowest > 1 - problem.queries else []
         self.compared = [*behind, (BEFORE, highest)] if highest < problem.keys - 1 else behind
-        self.is_forward = "logsumexp" not in named
-        needs_places = self.is_forward or self.is_biased or self.is_masked
-        self.loads_places = shape.loads_places and not needs_places
+        self.loads_places = shape.loads_places and not self.is_biased and not self.is_masked
         self.places_at = shape.vectors(stages, problem.by_keys) - shape.vectors_of_places
         self.joining: set[str] = set()
         self.operands_of_rows = OperandsOfRows(self, operands_of_rows(stages))
@@ -163,11 +161,6 @@ class CooperativeTiles(Tiles):
         masked = of_scores and self.is_masked
         parts = [ElementPart(self, row, number) for number in range(self.across) for row in range(self.shape.down)]
         some = parts if masked else [part for part in parts if part.may_hide(of_scores)]
-        if self.is_forward and not masked:  # one guard for all took it 7 % longer
-            for part in some:
-                with self.body.block(f"if ({' || '.join(part.may_hide(of_scores))})"), self._elements(False):
-                    yield part
-            return
         # If any matrix has something hidden, one of these two has.
         ends = () if masked else (ElementPart(self, 0, self.across - 1), ElementPart(self, self.shape.down - 1, 0))
         tests = dict.fromkeys(test for part in ends for test in part.may_hide(of_scores))
@@ -231,6 +224,11 @@ class CooperativeTiles(Tiles):
                 self.line("subgroupBarrier();")
                 self._repeated(name, "own", _COLUMN_MAJOR)
                 self.line("subgroupBarrier();")
+
+    def any_lane(self, condition: str) -> str:
+        """Whether a condition holds for some lane of the subgroup."""
+        self.body.uses.extension("ballot")
+        return f"subgroupBallot({condition}) != uvec4(0u)"
 
     def folded(self, join: str, names: Sequence[str]) -> None:
         if not self.converts:
@@ -398,7 +396,7 @@ class CooperativeTiles(Tiles):
         for row in range(self.shape.down):
             self._begin(self._sums(node, row), "0.0")
 
-    def _scale_result(self, node: Node, factors: Sequence[str]) -> None:
+    def scale_result(self, node: Node, factors: Sequence[str]) -> None:
         """Multiplies each row of a result's matrices by its factor, if there are factors."""
         for row, factor in enumerate(factors):
             for each in self._sums(node, row):
@@ -407,7 +405,7 @@ class CooperativeTiles(Tiles):
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
         shape, rows = self.shape.shape, range(self.shape.down)
         if scaled:
-            self._scale_result(node, self.row_names("scale"))
+            self.scale_result(node, self.row_names("scale"))
         sums = [self._sums(node, row) for row in rows]
         left, stride = [self._as_operands(name, row) for row in rows], self.shape.operand_stride(of_columns.shape[-1])
         for step in range(self.width // shape.k):
@@ -453,7 +451,7 @@ class CooperativeTiles(Tiles):
 
     def close_result(self, node: Node, factors: Sequence[str]) -> None:
         together = self.across
-        self._scale_result(node, factors)
+        self.scale_result(node, factors)
         if self.shape.rows_kept:
             self.line("subgroupBarrier();")
         for row in range(self.shape.down):

@@ -22,8 +22,6 @@ PIECE = 64
 _OF_MATRICES = ("query", "key", "value", "cotangent")
 # The rows of matrices of a workgroup that is not tall.
 _MOST_IN_FLAT = 4
-# The workgroups of tall forms a processor from which on these gain.
-_MANY = 2.5
 # Statistics of queries, which are columns where rows are keys.
 STATISTICS = ("logsumexp", "delta")
 
@@ -136,13 +134,14 @@ class Form:
 
 @dataclass(frozen=True)
 class Forms:
-    """The forms of a gradient's kernel: `tall` ones where there are enough workgroups of so many rows, else `flat`; and
-    those for heads of more than `PIECE` elements. Exercised by `python -m benchmarks models`.
+    """The forms of a kernel: `tall` ones where there are `least` workgroups of so many rows a processor, else `flat`;
+    and those for heads of more than `PIECE` elements. Exercised by `python -m benchmarks models`.
 
     A tall form has twice the rows, so each matrix that is loaded, or each vector that is staged, serves twice as many
     products; but registers leave few of its workgroups on a processor at a time.
     """
 
+    least: float
     tall: Form
     flat: Form
     tall_longer: Form
@@ -151,8 +150,12 @@ class Forms:
 
 # Timed in docs/performance/training_bfloat16.md, "Long sequences"; what lost is in docs/rejected/attention.md.
 _FORMS = {
-    "query": Forms(Form(4, 32, 2, down=2), Form(4, 32, 2), Form(8, 32), Form(4, 32)),
+    "forward": Forms(
+        3, Form(4, 32, 2, down=2, loads_places=True), Form(4, 64), *2 * (Form(4, 32, loads_places=True),)
+    ),
+    "query": Forms(2.5, Form(4, 32, 2, down=2), Form(4, 32, 2), Form(8, 32), Form(4, 32)),
     "keys": Forms(
+        2.5,
         Form(4, 32, down=2, keeps_rows=True),
         Form(4, 32, 2),
         Form(8, 32, loads_places=True),
@@ -197,13 +200,13 @@ def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> lis
         if shape.divides()
         and shape.local <= profile.max_workgroup_invocations
         and _VECTOR_BYTES * shape.vectors(stages, by_keys) <= profile.shared_memory_bytes
-        and (not _is_tall(shape) or _workgroups(shape, problem) >= _MANY * profile.processors)
+        and (not _is_tall(shape) or _workgroups(shape, problem) >= _FORMS[kind].least * profile.processors)
     ]
 
 
 def _preferred(kind: str, profile: DeviceProfile, head: int) -> list[Form]:
     """The forms for tiles that stay in matrices."""
-    if not profile.converts_matrices or kind not in _FORMS:
+    if not profile.converts_matrices:
         return []
     forms = _FORMS[kind]
     return [forms.tall, forms.flat] if head <= PIECE else [forms.tall_longer, forms.flat_longer]

@@ -5,7 +5,8 @@ makes a tile of scores, turns it into a tile of weights, and adds the tile's pro
 result. The schedule decides who makes a tile, and where sums are kept meanwhile (tiles.py).
 
     attention, attention_logsumexp    rows are queries; each row keeps its peak so far and its sum of weights, and its
-                                      result is scaled whenever the peak grows
+                                      result is scaled whenever the peak grows; by matrices, a subgroup's rows are
+                                      where one of their peaks does
     attention_query_gradient          rows are queries; weights follow from the logsumexp of each
     attention_key_gradient, attention_value_gradient    rows are keys, columns queries
     attention_query_parts                               beside the gradient of keys: the contribution of a workgroup's
@@ -71,6 +72,9 @@ class AttentionEmitter:
         self.stages = stages_of(self.nodes)
         problem = problem_of(self.nodes)
         self.tiles: Tiles = TILES[type(chosen)](kernel, profile, lifted, problem, self.stages, chosen)
+        self.keeping: CooperativeTiles | None = None  # the tiles, if blocks in which no peak grows scale nothing
+        if isinstance(self.tiles, CooperativeTiles) and profile.subgroup_ballot:
+            self.keeping = self.tiles
         self.parts: WorkgroupTiles | None = None  # the tiles, if parts of the queries' gradient are made of them
         if "attention_query_parts" in self.nodes:
             assert isinstance(self.tiles, WorkgroupTiles), "parts are asked for where workgroups have tiles"
@@ -152,9 +156,12 @@ class AttentionEmitter:
             tiles.open_result(result)
         with self._blocks():
             self._scores()
-            self._take_in()
+            if self.keeping is None:
+                self._take_in()
+            else:
+                self._take_in_where_peaks_grow(self.keeping, result)
             if result is not None:
-                tiles.accumulate(result, "s", self.operands["value"], scaled=True)
+                tiles.accumulate(result, "s", self.operands["value"], scaled=self.keeping is None)
         tiles.folded("+", tiles.row_names("total"))
         statistic, empty = self.nodes.get("attention_logsumexp"), self.attrs["empty"]
         if result is not None:
@@ -192,6 +199,29 @@ class AttentionEmitter:
                 tiles.line(f"{vector} = {self._exp(f'{vector} - {peak}')};")
             added = row.sum("s")
             tiles.line(f"{total} = {total} * {scale} + {added};")
+
+    def _take_in_where_peaks_grow(self, tiles: CooperativeTiles, result: Node | None) -> None:
+        """`_take_in`, which reduces rows and scales sums only if some score of the subgroup's is above its peak."""
+        tiles.line("bool grows = false;")
+        for row in tiles.rows():
+            tiles.line(f"grows = grows || {row.greatest('s')} > {row.of('peak')};")
+        with tiles.body.block(f"if ({tiles.any_lane('grows')})"):
+            tiles.declare_rows("higher", "scale")
+            for row in tiles.rows():
+                tiles.line(f"{row.first('higher')} = {row.greatest('s')};")
+            tiles.folded("max", tiles.row_names("higher"))
+            for row in tiles.rows():
+                peak, higher, scale, total = map(row.of, ("peak", "higher", "scale", "total"))
+                tiles.line(f"{higher} = max({peak}, {higher});")
+                tiles.line(f"{row.first('scale')} = {self._exp(f'{peak} - {higher}')};")
+                tiles.line(f"{peak} = {higher};")
+                tiles.line(f"{total} = {total} * {scale};")
+            if result is not None:
+                tiles.scale_result(result, tiles.row_names("scale"))
+        for part in tiles.parts():
+            weight, total = part.of("s"), part.of_its_row("total")
+            tiles.line(f"{weight} = {self._exp(f'{weight} - ' + part.of_its_row('peak'))};")
+            tiles.line(f"{total} = {total} + {weight};")
 
     # -- derivatives --------------------------------------------------------------------------------------------------
 

@@ -54,6 +54,10 @@ class ElementPart(Part):
     def of(self, name: str) -> str:
         return f"{self.tiles.tile_matrices(name, self.row)[self.group]}[{ELEMENT}]"
 
+    def of_its_row(self, name: str) -> str:
+        """The element's row's variable of that name."""
+        return ElementRow(self.tiles, self.row).of(name)
+
     @property
     def first_row(self) -> Index:
         """The matrix's first row."""

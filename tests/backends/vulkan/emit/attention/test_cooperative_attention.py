@@ -154,8 +154,7 @@ def test_masks_are_compared_only_in_matrices_that_have_something_hidden(
         # Scores, and in the gradients of queries and keys their cotangents.
         tiles = 1 if "attention0" in source else 2
         guards = [line for line in source.splitlines() if line.strip().startswith("if") and "block * -" in line]
-        # One a matrix in the forward kernel, one a tile in gradients.
-        assert len(guards) == 2 * (tests > 0)
+        assert len(guards) == tiles * (tests > 0)
         assert source.count("ahead[e] <=") + source.count("ahead[e] >=") == tests * tiles * 2  # matrices
 
 

@@ -1,4 +1,4 @@
-"""Attention by matrices in the forms of long sequences: choice, shaders and values."""
+"""Attention by matrices where a subgroup has several rows of them, or peaks do not grow: choice, shaders and values."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -12,6 +12,7 @@ from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit.attention import cooperative_shape
 from lavax.backends.vulkan.emit.attention.cooperative_shape import Form, Forms
 from lavax.ir import interpret
+from lavax.ir.graph import graph_of
 from tests.backends.vulkan.emit.attention.test_cooperative_attention import (
     RANDOM,
     SQUARE,
@@ -35,10 +36,12 @@ def forms(length: int, head: int, **changes: Any) -> list[tuple[int, int, int, i
     return [(shape.subgroups, shape.columns, shape.buffers, shape.down, shape.rows_kept) for shape in found]
 
 
-def test_gradients_of_long_sequences_have_two_rows_of_matrices_a_subgroup() -> None:
-    """Workgroups of 128 rows, of two heads: 20 are five for two of eight processors."""
-    assert forms(1280, 64) == [(4, 32, 1, 1, 0), (4, 32, 2, 2, 0), (4, 32, 1, 2, 2)]
-    assert forms(1152, 64) == [(4, 32, 1, 1, 0), *[(4, 32, 2, 1, 0)] * 2]
+def test_long_sequences_have_two_rows_of_matrices_a_subgroup() -> None:
+    """Workgroups of 128 rows, of two heads: 24 are three for each of eight processors, and 20 are five for two."""
+    tall, flat = [(4, 32, 2, 2, 0), (4, 32, 1, 2, 2)], [(4, 32, 2, 1, 0)] * 2
+    assert forms(1536, 64) == [(4, 32, 2, 2, 0), *tall]
+    assert forms(1408, 64) == forms(1280, 64) == [(4, 64, 1, 1, 0), *tall]
+    assert forms(1152, 64) == [(4, 64, 1, 1, 0), *flat]
 
 
 def test_gradients_of_heads_of_128_have_twice_the_subgroups() -> None:
@@ -53,7 +56,7 @@ def test_tiles_that_pass_through_shared_memory_stay_flat() -> None:
 def test_a_matrix_of_columns_serves_each_row_of_matrices() -> None:
     graph = gradients_of(lnp.bfloat16, 1536, 1536, 64, True)
     sources = sources_with_matrices(graph, with_profile(CONVERTING))
-    for source in sources[1:]:
+    for source in sources:
         loop = source[source.index("for (int block") :]
         loop = loop[: loop.index("\n    }\n")]
         lines = [line.strip() for line in loop.splitlines()]
@@ -65,14 +68,45 @@ def test_a_matrix_of_columns_serves_each_row_of_matrices() -> None:
         assert len(of_rows) == (16 if "attention_key_gradient" in source else 0)
 
 
+def test_sums_are_scaled_only_where_peaks_grow() -> None:
+    source = sources_with_matrices(gradients_of(lnp.bfloat16, 512, 512, 64, True), with_profile(CONVERTING))[0]
+    assert """
+        bool grows = false;
+        [[unroll]] for (int e = 0; e < peak.length(); ++e) {
+            grows = grows || max(max(s0[e], s1[e]), max(s2[e], s3[e])) > peak[e];
+        }
+        if (subgroupBallot(grows) != uvec4(0u)) {
+""" in source
+    assert """
+                total[e] = total[e] * scale[e];
+            }
+            attention0 = attention0 * scale;
+            attention1 = attention1 * scale;
+            attention2 = attention2 * scale;
+            attention3 = attention3 * scale;
+        }
+        [[unroll]] for (int e = 0; e < s0.length(); ++e) {
+            s0[e] = exp2(0.18033688 * (s0[e] - peak[e]));
+            total[e] = total[e] + s0[e];
+        }
+""" in source
+
+
+def test_peaks_follow_every_block_where_subgroups_have_no_ballots() -> None:
+    device = with_profile(replace(CONVERTING, subgroup_ballot=False))
+    sources = sources_with_matrices(gradients_of(lnp.bfloat16, 512, 512, 64, True), device)
+    assert len(sources) == 3 and not any("grows" in source for source in sources)
+    assert "peak[e] = higher[e];" in sources[0]
+
+
 def test_places_are_loaded_only_in_tiles_that_have_something_hidden() -> None:
-    """Keys' gradients of long heads have no registers for them; a bias or mask needs them in every tile."""
+    """Two rows of matrices leave the forward kernel no registers for them; a bias or mask needs them in every tile."""
     device = with_profile(CONVERTING)
-    graph = gradients_of(lnp.bfloat16, 1536, 1536, 128, True)
-    before, loop = sources_with_matrices(graph, device)[2].split("for (int block")
-    assert "ahead" not in before and loop.index("ahead[e] = over[e] - down[e]") < loop.index("ahead[e] >=")
-    graph = gradients_of(lnp.bfloat16, 1536, 1536, 128, True, is_biased=True)
-    before, loop = sources_with_matrices(graph, device)[2].split("for (int block")
+    source = sources_with_matrices(gradients_of(lnp.bfloat16, 1536, 1536, 64, True), device)[0]
+    before, loop = source.split("for (int block")
+    assert "ahead" not in before and loop.index("ahead[e] = over[e] - down[e]") < loop.index("ahead[e] <=")
+    biased = sources_with_matrices(gradients_of(lnp.bfloat16, 1536, 1536, 64, True, is_biased=True), device)[0]
+    before, loop = biased.split("for (int block")
     assert "ahead[e] = over[e] - down[e]" in before and "ahead[e] = over[e]" not in loop
 
 
@@ -96,8 +130,22 @@ def test_several_rows_of_matrices_give_attention_and_its_gradients(
     tall = Form(2, columns, 2, down=2, loads_places=True)
     kept = Form(2, columns, down=2, keeps_rows=True)
     chosen = {"forward": tall, "query": tall, "keys": kept}
-    monkeypatch.setattr(cooperative_shape, "_FORMS", {kind: Forms(*4 * [form]) for kind, form in chosen.items()})
+    monkeypatch.setattr(cooperative_shape, "_FORMS", {kind: Forms(1, *4 * [form]) for kind, form in chosen.items()})
     graph = gradients_of("bfloat16", queries, keys, 8, is_causal, is_biased=is_biased)
     assert [(shape.down, shape.rows_kept) for shape in schedules(graph, emulating)] == [(2, 0), (2, 0), (2, 2)]
     arrays = [node.dtype.rounded(RANDOM.standard_normal(node.shape, np.float32)) for node in graph.inputs]
     _agree(graph, arrays, emulating, 2.0**-8)
+
+
+@pytest.mark.parametrize("emulating", [(SQUARE, True)], indirect=True)
+@pytest.mark.parametrize("step", [0.25, 3.0])
+def test_peaks_that_grow_with_every_key(emulating: VulkanBackend, step: float) -> None:
+    """By little and by much, so that sums are scaled in every block."""
+    graph = gradients_of(lnp.float16, 9, 37, 8, False, scale=1.0)
+    arrays = [node.dtype.rounded(RANDOM.standard_normal(node.shape, np.float32)) for node in graph.inputs]
+    arrays[0][..., 0] = 1.0
+    arrays[1][..., 0] = step * np.arange(37, dtype=np.float32)[:, None]
+    arrays[0][..., 1:] *= 0.25
+    # The gradient of queries adds up keys of up to `step * 36`, which cancel.
+    kept = graph_of(graph.inputs, graph.outputs[:1])
+    _agree(kept, arrays, emulating, 2.0**-11)
