@@ -37,9 +37,9 @@ class MatrixKernels:
     solved_for_many_sides: int = 64
     solved_for_few_sides: int = 256
     few_sides: int = 8  # fewer right sides than this are few
-    # Elements of a matrix that is factored by reflections in registers and products, and how many such matrices.
+    # Elements of all matrices that are factored by reflections in registers and products. On an H200 that takes 59 µs
+    # of 3 × 3, one kernel 35; of 12 × 5 52 and 60, of 10,000 of 4 × 4 47 and 137.
     least_in_registers: int = 64
-    most_in_registers: int = 64
     eigenvalues: int = 32
     # Singular values: within the loop iterations that 8 invocations may make.
     singular_columns: int = 16

@@ -7,7 +7,6 @@ Methods: Golub and Van Loan, 4.2.6 (Cholesky), 3.2.11 (elimination), 5.2.3 (prod
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 
 from lavax.ir.graph import Node
 from lavax.ir.types import TensorType, int32
@@ -43,7 +42,7 @@ from lavax.passes.build.matrices import (
 )
 from lavax.passes.prepare.decompose.sorting import order_of_rows
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
-from lavax.passes.target.target import ANY_DEVICE, Matrices, Target
+from lavax.passes.target.target import Matrices, Target
 
 
 def times(left: Node, right: Node) -> Node:
@@ -93,7 +92,7 @@ def _reflecting(rows: int, columns: int) -> int:
 
 
 def triangular_solution(
-    matrix: Node, right: Node, matrices: Matrices = ANY_DEVICE.matrices, *, lower: bool, transposed: bool, unit: bool
+    matrix: Node, right: Node, matrices: Matrices, *, lower: bool, transposed: bool, unit: bool
 ) -> Node:
     """Solves for one half of the unknowns, substitutes them, and solves for the others."""
     size = matrix.shape[-1]
@@ -227,13 +226,13 @@ def _orthogonal_factors(matrix: Node, kept: int, target: Target) -> tuple[Node, 
     columns = matrix.shape[-1]
     vectors, r = reflected(matrix, target)
     unit = on_diagonal(splat(1, matrix.type.with_shape(matrix.shape[:-1])), (*matrix.shape[:-1], kept))
-    inner = _combined(vectors, turned(rows_of(vectors, 0, kept)), transposed=False)
+    inner = _combined(vectors, turned(rows_of(vectors, 0, kept)), target.matrices, transposed=False)
     q = subtract(unit, times(vectors, inner))
     none = [0] * r.type.rank
     return q, pad(r, none, [*none[2:], kept - columns, 0], none, 0.0) if kept > columns else r
 
 
-def _combined(vectors: Node, right: Node, transposed: bool) -> Node:
+def _combined(vectors: Node, right: Node, matrices: Matrices, transposed: bool) -> Node:
     """T·right, where I - V·T·Vᵀ is the product of the reflections. T is upper triangular, and T⁻¹ + T⁻ᵀ = VᵀV.
 
     A zero vector, whose reflection is the identity, has a one on the diagonal of T⁻¹.
@@ -242,7 +241,7 @@ def _combined(vectors: Node, right: Node, transposed: bool) -> Node:
     diagonal = sum_over(multiply(vectors, vectors), (vectors.type.rank - 2,))
     halves = where(equal(diagonal, zeros(diagonal.type)), splat(1, diagonal.type), scale(diagonal, 0.5))
     inverse = add(where(is_lower(square), zeros(square.type), square), on_diagonal(halves, square.shape))
-    return triangular_solution(inverse, right, lower=False, transposed=transposed, unit=False)
+    return triangular_solution(inverse, right, matrices, lower=False, transposed=transposed, unit=False)
 
 
 def reflected(matrix: Node, target: Target) -> tuple[Node, Node]:
@@ -255,7 +254,7 @@ def reflected(matrix: Node, target: Target) -> tuple[Node, Node]:
     half, none = _half(columns), [0] * matrix.type.rank
     first, corner = reflected(columns_of(matrix, 0, half), target)
     right = columns_of(matrix, half, columns)
-    turn = _combined(first, times(turned(first), right), transposed=True)
+    turn = _combined(first, times(turned(first), right), target.matrices, transposed=True)
     right = subtract(right, times(first, turn))
     second, rest = reflected(rows_of(right, half, rows), target)
     moved = pad(second, [*none[2:], half, 0], none, none, 0.0)
@@ -273,11 +272,10 @@ def _qr(node: Node, target: Target) -> Node:
     return packed(_orthogonal_factors(matrix, kept, target), matrix.type.rank - 2)
 
 
-def _several_kernels_pay(matrix: TensorType, target: Target) -> bool:
+def _several_kernels_pay(matrices: TensorType, target: Target) -> bool:
     """Whether a kernel that reflects in registers and products take less time than one kernel of all in memory."""
-    *batch, rows, columns = matrix.shape
-    is_long = rows * columns >= MATRICES.least_in_registers and prod(batch) <= MATRICES.most_in_registers
-    return is_long and target.matrices.reflected_in_registers(rows, matrix.dtype) > 0
+    has_panels = target.matrices.reflected_in_registers(matrices.shape[-2], matrices.dtype) > 0
+    return has_panels and matrices.size >= MATRICES.least_in_registers
 
 
 RULES: dict[str, Callable[[Node, Target], Node]] = {

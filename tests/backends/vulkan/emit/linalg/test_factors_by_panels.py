@@ -110,5 +110,6 @@ def test_cuts() -> None:
     assert reflected_columns((2048, 64), GENERIC_GPU) == [16] * 4
     assert reflected_columns((40, 40), GENERIC_GPU) == [20, 20]
     assert reflected_columns((3, 3), GENERIC_GPU) == [0]
+    assert reflected_columns((100, 3, 3), GENERIC_GPU) == [3]
     assert reflected_columns((32, 32), WITHOUT_SHUFFLES) == [0]
     assert reflected_columns((32, 32), CPU_DRIVER) == [0]
