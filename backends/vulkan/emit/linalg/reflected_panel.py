@@ -31,7 +31,7 @@ PANEL = PanelLimits()
 
 _DECLARATIONS = """
 shared real highs[GROUPS];
-shared real sums[GROUPS * WIDTH];
+shared real sums[NUMBERS];
 shared real pivot[WIDTH];
 shared real weights[WIDTH];
 """
@@ -167,6 +167,7 @@ def emit_panel(kernel: Kernel, profile: DeviceProfile, least_square: float) -> L
         "FOLD": _fold(width, lanes),
         "UNROLL ": routine.body.uses.unroll,
         "LEAST": literal(least_square, routine.dtype),
+        "NUMBERS": str(local // lanes * width),
         "HEIGHT": str(height),
         "WIDTH": str(width),
         "GROUPS": str(local // lanes),

@@ -148,7 +148,7 @@ def lowered(graph: Graph, profile: DeviceProfile) -> list[Dispatch]:
 
 # Shader, GroupNonUniform and PhysicalStorageBufferAddresses.
 _ALWAYS_THERE = {1, 61, 5347}
-_BYTES = {"float": 4, "int": 4, "uint": 4, "real": 4, "vec4": 16, "ivec4": 16, "uvec4": 16, "uint64_t": 8}
+_BYTES = {"float": 4, "int": 4, "uint": 4, "real": 4, "real4": 16, "vec4": 16, "ivec4": 16, "uvec4": 16, "uint64_t": 8}
 
 
 def shared_bytes(source: str) -> int:
