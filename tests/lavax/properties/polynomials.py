@@ -46,7 +46,7 @@ def zeros_of(draw: Draw) -> Arguments:
 
 def _poly(x: np.ndarray) -> np.ndarray:
     """NumPy has no linear algebra in 16 bits."""
-    return np.atleast_1d(np.real(np.poly(x.astype(np.float64)))).astype(x.dtype)
+    return np.asarray(np.real(np.poly(x.astype(np.float64))), x.dtype)
 
 
 @st.composite

@@ -66,7 +66,8 @@ def test_gradients_in_the_middle() -> None:
     """Of 3·Σ v·|F(2x)|²: 12·Re(F*(v·F(2x))), and of the spectra's parts in turn."""
     x, v = RANDOM.normal(size=(9, 4096)), RANDOM.normal(size=(9, 4096))
     gradient = lx.compile(lx.grad(lambda x: 3 * lnp.sum(lnp.abs(lnp.fft.fft(2 * x)) ** 2 * v.astype(np.float32))))
-    assert gradient.lower(x.astype(np.float32)).as_text("kernels").count("line by line") == 2
+    if backend().profile.kind == "cpu":
+        assert gradient.lower(x.astype(np.float32)).as_text("kernels").count("line by line") == 2
     found = np.asarray(gradient(x.astype(np.float32)))
     expected = 12 * np.fft.ifft(v * np.fft.fft(2 * x), norm="forward").real
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())

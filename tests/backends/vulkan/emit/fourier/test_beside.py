@@ -57,6 +57,7 @@ def test_one_step_reads_and_writes_lines_where_they_are() -> None:
 
 
 # Even and odd lengths of one step, two and three.
+@pytest.mark.usefixtures("on_a_cpu_driver")
 @each_value(length=[8, 27, 512, 1125, 5000, 16807])
 def test_nothing_is_moved(length: int) -> None:
     half = length // 2 + 1
@@ -67,6 +68,7 @@ def test_nothing_is_moved(length: int) -> None:
         assert text.count("kernel ") == 1 and text.count("beside=3") == 1 and "kind=map" not in text
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
 def test_conjugates_and_batches() -> None:
     functions: dict[Function, tuple[tuple[int, ...], str]] = {
         lambda x: lnp.fft.ihfft(x, axis=1): ((20, 512, 5), "float32"),
@@ -89,6 +91,7 @@ def test_what_is_not_kept_beside() -> None:
     assert "beside=" not in _kernels(lambda x: lnp.fft.rfft(x, axis=1), (50, 1009, 3))
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
 def test_steps_in_the_order_of_cosines_read_four_numbers_at_a_time() -> None:
     """So long lines are put along memory before them, but not put back."""
     function = lx.compile(lambda x: transforms.dct(x, axis=1))
