@@ -22,6 +22,7 @@ from benchmarks import (
     first_call,
     loops,
     onnx_models,
+    operations,
     overhead,
     selection,
     transforms,
@@ -55,6 +56,7 @@ REPORTS: dict[str, tuple[str, Callable[..., None]]] = {
     "models": ("Whole models: inference and training in lavax, and in PyTorch on its own GPU.", report_models),
     "architectures": ("Architectures of many kinds, written once for both libraries.", report_architectures),
     "model-first-calls": ("First calls of training steps of whole models, by stage.", report_first_calls),
+    "operations": ("Single functions beside PyTorch on its own GPU.", operations.report),
     "fft": ("Fourier transforms over SciPy's time on a processor, or over a copy's on a GPU.", transforms.report),
 }
 SECONDS, QUICK_SECONDS = 1.5, 0.3  # for each library and workload
