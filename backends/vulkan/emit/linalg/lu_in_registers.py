@@ -54,15 +54,9 @@ int pivot_of(real magnitude, int place) {
         subgroup_place[gl_SubgroupID] = place;
     }
     barrier();
-    magnitude = -1.0;
-    for (int first = 0; first < LOCAL / LANES; first += LANES) {
-        int n = first + int(gl_SubgroupInvocationID);
-        real other = n < LOCAL / LANES ? subgroup_highest[min(n, LOCAL / LANES - 1)] : -1.0;
-        int there = subgroup_place[min(n, LOCAL / LANES - 1)];
-        bool is_there = other > magnitude || other == magnitude && there < place;
-        magnitude = is_there ? other : magnitude;
-        place = is_there ? there : place;
-    }
+    int n = min(int(gl_SubgroupInvocationID), LOCAL / LANES - 1);
+    magnitude = subgroup_highest[n];
+    place = subgroup_place[n];
     GREATEST
     return place;
 }
@@ -147,10 +141,11 @@ def eliminate_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool)
 
 
 def _declare(routine: MatrixRoutine, columns: int, profile: DeviceProfile) -> None:
-    lanes = profile.subgroup_size
+    lanes, local = profile.subgroup_size, routine.routine.local
     routine.declare(f"#define real4 {type_name(routine.dtype, 4)}")
     routine.declare(f"shared real4 pivots[{-(-columns // 4)}];")
-    if profile.subgroup_shuffle and profile.knows_subgroup_size and routine.routine.local % lanes == 0:
+    # Devices limit the subgroups of a workgroup whose subgroups have a known size (maxComputeWorkgroupSubgroups).
+    if profile.subgroup_shuffle and profile.knows_subgroup_size and local % lanes == 0 and local <= lanes**2:
         routine.lanes = lanes
         text = _PIVOT_BY_SUBGROUPS.replace("GREATEST", _GREATEST_OF_LANES.strip())
         routine.declare(text.replace("LANES", str(lanes)))
