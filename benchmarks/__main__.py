@@ -22,7 +22,6 @@ from benchmarks import (
     first_call,
     loops,
     onnx_models,
-    operations,
     overhead,
     selection,
     transforms,
@@ -32,7 +31,7 @@ from benchmarks.comparison import Limits, Measurement, best_product, compare
 from benchmarks.figure import Figure, as_table
 from benchmarks.models.first_calls import report as report_first_calls
 from benchmarks.models.report import report as report_models
-from benchmarks.ordinary import programs
+from benchmarks.ordinary import operations, programs
 from benchmarks.peers import LIBRARIES, Peer, find_peers
 from benchmarks.workloads import Workload, square_matmul, workloads_for
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import operations
-from benchmarks.operations import OPERATIONS, Operation
+from benchmarks.ordinary import operations
+from benchmarks.ordinary.operations import OPERATIONS, Operation
 
 
 def test_names_are_different() -> None:
