@@ -35,9 +35,8 @@ _TRANSFORMS = {
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Value:
     """The transform along the last axes, as many as `fft_lengths` has; `fft_type` may be its name.
 
-    The lengths are those of the axes, and for IRFFT that of the real result; without lengths complex transforms
-    are of nothing. Raises ShapeError if they are others,
-    ValueError for another type.
+    The lengths are those of the axes, and for IRFFT that of the real result; without lengths complex transforms are of
+    nothing. Raises ShapeError if they are others, ValueError for another type.
     """
     value, lengths = as_value(x), as_shape(fft_lengths, "lax.fft: a length")
     names = {kind.name: kind for kind in FftType}

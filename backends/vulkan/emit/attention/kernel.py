@@ -31,7 +31,7 @@ from lavax.backends.vulkan.emit.attention.few_queries_shape import FewQueriesSha
 from lavax.backends.vulkan.emit.attention.invocation import InvocationTiles
 from lavax.backends.vulkan.emit.attention.problem import nodes_of, problem_of, stages_of
 from lavax.backends.vulkan.emit.attention.subgroup_shape import BroadcastShape, InvocationShape
-from lavax.backends.vulkan.emit.attention.tiles import Part, Tiles
+from lavax.backends.vulkan.emit.attention.tiles import Part, Row, Tiles
 from lavax.backends.vulkan.emit.attention.workgroup import WorkgroupTiles
 from lavax.backends.vulkan.emit.attention.workgroup_shape import WorkgroupShape
 from lavax.backends.vulkan.glsl.expressions import INFINITY, MINUS_INFINITY, literal
@@ -185,20 +185,28 @@ class AttentionEmitter:
         Until the end, a total covers only the invocation's own columns.
         """
         tiles = self.tiles
-        tiles.declare_rows("higher", "scale")
+        self._reduce_rows()
         for row in tiles.rows():
-            greatest = row.greatest("s")
-            tiles.line(f"{row.first('higher')} = {greatest};")
-        tiles.folded("max", tiles.row_names("higher"))
-        for row in tiles.rows():
-            peak, higher, scale, total = map(row.of, ("peak", "higher", "scale", "total"))
-            tiles.line(f"{higher} = max({peak}, {higher});")
-            tiles.line(f"{row.first('scale')} = {self._exp(f'{peak} - {higher}')};")
-            tiles.line(f"{peak} = {higher};")
+            self._raise_peak(row)
+            peak, scale, total = map(row.of, ("peak", "scale", "total"))
             for vector in row.vectors("s"):
                 tiles.line(f"{vector} = {self._exp(f'{vector} - {peak}')};")
             added = row.sum("s")
             tiles.line(f"{total} = {total} * {scale} + {added};")
+
+    def _reduce_rows(self) -> None:
+        """Declares and writes `higher`, the greatest score of each row."""
+        self.tiles.declare_rows("higher", "scale")
+        for row in self.tiles.rows():
+            self.tiles.line(f"{row.first('higher')} = {row.greatest('s')};")
+        self.tiles.folded("max", self.tiles.row_names("higher"))
+
+    def _raise_peak(self, row: Row) -> None:
+        """The new peak, and `scale`, the factor for earlier weights."""
+        peak, higher = map(row.of, ("peak", "higher"))
+        self.tiles.line(f"{higher} = max({peak}, {higher});")
+        self.tiles.line(f"{row.first('scale')} = {self._exp(f'{peak} - {higher}')};")
+        self.tiles.line(f"{peak} = {higher};")
 
     def _take_in_where_peaks_grow(self, tiles: CooperativeTiles, result: Node | None) -> None:
         """`_take_in`, which reduces rows and scales sums only if some score of the subgroup's is above its peak."""
@@ -206,15 +214,10 @@ class AttentionEmitter:
         for row in tiles.rows():
             tiles.line(f"grows = grows || {row.greatest('s')} > {row.of('peak')};")
         with tiles.body.block(f"if ({tiles.any_lane('grows')})"):
-            tiles.declare_rows("higher", "scale")
+            self._reduce_rows()
             for row in tiles.rows():
-                tiles.line(f"{row.first('higher')} = {row.greatest('s')};")
-            tiles.folded("max", tiles.row_names("higher"))
-            for row in tiles.rows():
-                peak, higher, scale, total = map(row.of, ("peak", "higher", "scale", "total"))
-                tiles.line(f"{higher} = max({peak}, {higher});")
-                tiles.line(f"{row.first('scale')} = {self._exp(f'{peak} - {higher}')};")
-                tiles.line(f"{peak} = {higher};")
+                self._raise_peak(row)
+                scale, total = map(row.of, ("scale", "total"))
                 tiles.line(f"{total} = {total} * {scale};")
             if result is not None:
                 tiles.scale_result(result, tiles.row_names("scale"))

@@ -22,6 +22,7 @@ from lavax.ir.types import float32, float64
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.tracer import bind
+from tests.backends.vulkan.emit.linalg.test_lu import assert_factors
 from tests.backends.vulkan.run.execution import backend, backend_with, run
 from tests.backends.vulkan.test_decompositions import graph
 
@@ -93,14 +94,7 @@ def eliminated(matrix: np.ndarray, changes: dict[str, Any]) -> tuple[np.ndarray,
 
 
 def assert_eliminated(matrix: np.ndarray, changes: dict[str, Any]) -> None:
-    factors, order, parity = eliminated(matrix, changes)
-    rows, columns = matrix.shape[-2:]
-    lower = np.tril(factors, -1).astype(np.float64) + np.eye(rows, columns)
-    exact = np.take_along_axis(matrix.astype(np.float64), order[..., None], -2)
-    rounding = (columns + 8) * np.finfo(matrix.dtype).eps * max(np.abs(factors).max(), 1)
-    np.testing.assert_allclose(lower @ np.triu(factors[..., :columns, :]), exact, rtol=0, atol=rounding)
-    np.testing.assert_array_equal(np.linalg.det(np.eye(rows)[order]).round(), parity)
-    assert (np.abs(lower) <= 1).all()
+    assert_factors(matrix, *eliminated(matrix, changes))
 
 
 # One workgroup's, with several columns in turn or one more, and in panels; more rows than invocations.

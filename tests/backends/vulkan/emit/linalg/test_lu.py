@@ -20,7 +20,10 @@ def found_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def assert_eliminated(matrix: np.ndarray) -> None:
-    factors, order, parity = found_of(matrix)
+    assert_factors(matrix, *found_of(matrix))
+
+
+def assert_factors(matrix: np.ndarray, factors: np.ndarray, order: np.ndarray, parity: np.ndarray) -> None:
     rows, columns = matrix.shape[-2:]
     lower = np.tril(factors, -1).astype(np.float64) + np.eye(rows, columns)
     exact = np.take_along_axis(matrix.astype(np.float64), order[..., None], -2)
