@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.linalg as reference
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.scipy import linalg
+from lavax.scipy.linalg.decompositions import swaps_of
 from lavax.test_util import check_grads
 from tests.closeness import close
 from tests.lavax.linalg.linear_algebra import definite, with_condition
@@ -85,6 +87,17 @@ def test_elimination(matrix: np.ndarray) -> None:
             turned = np.swapaxes(matrix, -1, -2) if trans else matrix
             close(linalg.lu_solve((factors, swaps), RIGHT, trans), np.linalg.solve(turned, RIGHT), 1e-4)
         close(linalg.lu_solve(linalg.lu_factor(A), V), np.linalg.solve(A, V), 1e-4)
+
+
+def test_swaps_of_every_permutation() -> None:
+    orders = np.array(list(permutations(range(5))), np.int32)
+    for order, swaps in zip(orders, np.asarray(swaps_of(lnp.asarray(orders), 5)), strict=True):
+        rows = list(range(5))
+        for place, other in enumerate(swaps):
+            assert other >= place
+            rows[place], rows[other] = rows[other], rows[place]
+        assert rows == order.tolist()
+    assert np.asarray(swaps_of(lnp.asarray(orders), 3)).shape == (120, 3)
 
 
 def test_eigenvalues_of_pairs_and_bands() -> None:
