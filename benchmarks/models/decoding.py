@@ -21,7 +21,7 @@ TOGETHER = 16  # tokens of one submission
 HEAD = ("weights", "library", "a token: median (quartiles)", "x lavax", "kernels", "weights, MiB", "time to read them")
 # Models with the forms of their weights; those of the second kind are for GPUs alone.
 SMALL = ("SmolLM2-135M", SMOLLM2, ("float32", "bfloat16", "int8", "int4"))
-LARGE = ("SmolLM2-1.7B", SMOLLM2_LARGE, ("bfloat16", "int8", "int4"))
+LARGE = ("SmolLM2-1.7B", SMOLLM2_LARGE, ("float32", "bfloat16", "int8", "int4"))
 
 
 def tables(calls: int, copy_bytes_per_second: float) -> Iterator[str]:
