@@ -79,7 +79,11 @@ DOMAINS: dict[str, Domain] = {
 EXCEPTIONS: dict[tuple[str, str], Domain] = {("custom_vjp", "backward"): RULE}
 
 
+def domain_of(op: str, name: str) -> Domain:
+    return EXCEPTIONS.get((op, name)) or DOMAINS[name]
+
+
 def fault_of_attribute(op: str, name: str, value: Any) -> str | None:
     """Why an operation's attribute cannot be this; None if it can."""
-    domain = EXCEPTIONS.get((op, name)) or DOMAINS[name]
+    domain = domain_of(op, name)
     return None if domain.holds(value) else f"{op}: {name} must be {domain.name}, got {value!r:.80}"

@@ -99,13 +99,18 @@ class Graph:
 
 
 class LaterGraph:
-    """A graph in an attribute that is built on first use, for a rule that contains itself. Printed as "itself"."""
+    """A graph in an attribute that is built on first use, for a rule that contains itself.
 
-    __slots__ = ("_found", "_make")
+    `text` is what is printed: ITSELF for the rule that it stands in, LATER for one that the text does not hold.
+    """
 
-    def __init__(self, make: Callable[[], Graph]) -> None:
+    __slots__ = ("_found", "_make", "text")
+    ITSELF, LATER = "itself", "later"
+
+    def __init__(self, make: Callable[[], Graph], text: str) -> None:
         self._make = make
         self._found: Graph | None = None
+        self.text = text
 
     @property
     def graph(self) -> Graph:

@@ -4,11 +4,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lavax.base.errors import LavaxError, ParseError
-from lavax.ir.graph import Graph, Node, input_node
+from lavax.base.errors import CustomRuleError, LavaxError, ParseError
+from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.attributes import RULE, domain_of
+from lavax.ir.graph import Graph, LaterGraph, Node, input_node
 from lavax.ir.limits import MOST_NESTED, fault_of_type
 from lavax.ir.node_rules import broken_rule
 from lavax.ir.operation import OPERATIONS
+from lavax.ir.printer import structural_key
 from lavax.ir.types import DTYPES, TensorType, tuple_of
 
 # Of a graph's texts within texts.
@@ -27,6 +30,22 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _SPACE = re.compile(r"\s")
 _MOST_DIGITS = 20  # of 64 bits and a sign: Python takes long over thousands
 _DEEPEST_LIST = 3  # lists within lists
+_LATER = {f'"{text}"': text for text in (LaterGraph.ITSELF, LaterGraph.LATER)}
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of a function with rules of its own, in which they are being read: its attributes as far as they are."""
+
+    op: str
+    attributes: dict[str, Any]
+
+    def rule(self, name: str) -> Graph:
+        rule = self.attributes[name]
+        return rule.graph if isinstance(rule, LaterGraph) else rule
+
+
+_Around = tuple[_Call, ...]  # the calls in whose rules a text stands, from the outermost
 
 
 def parse_type(text: str) -> TensorType:
@@ -52,15 +71,15 @@ def _integer(text: str) -> int:
 
 def parse_attribute(text: str) -> Any:
     """The inverse of the printer's `format_attribute`."""
-    return _parsed_attribute(text, 0, 0)
+    return _parsed_attribute(text, 0, 0, ())
 
 
-def _parsed_attribute(text: str, graphs: int, lists: int) -> Any:
-    """An attribute inside so many graphs and lists."""
+def _parsed_attribute(text: str, graphs: int, lists: int, around: _Around) -> Any:
+    """An attribute inside so many graphs and lists, and the rules of such calls."""
     if text.startswith("graph "):
-        return _parse(text, graphs + 1)
+        return _parse(text, graphs + 1, around)
     if text.startswith("[graph "):
-        return tuple(_parse(part, graphs + 1) for part in _split_graphs(text[1:-1]))
+        return tuple(_parse(part, graphs + 1, around) for part in _split_graphs(text[1:-1]))
     if text.startswith('"'):
         if len(text) < 2 or not text.endswith('"'):
             raise ParseError(f"{text:.80} is a text without its end")
@@ -82,7 +101,7 @@ def _list(text: str, lists: int) -> tuple[Any, ...]:
     if lists == _DEEPEST_LIST:
         raise ParseError(f"{text:.80}: lists are nested more than {_DEEPEST_LIST} deep")
     inner = text.removeprefix("[").removesuffix("]")
-    return tuple(_parsed_attribute(part, 0, lists + 1) for part in inner.split(",") if part)
+    return tuple(_parsed_attribute(part, 0, lists + 1, ()) for part in inner.split(",") if part)
 
 
 def _end_of_graph(text: str, start: int) -> int:
@@ -128,7 +147,24 @@ def _split_attributes(text: str) -> dict[str, str]:
     return found
 
 
-def _parse_node(line: str, values: dict[str, Node], depth: int) -> tuple[str, Node]:
+def _later_rule(name: str, call: _Call, text: str, around: _Around) -> LaterGraph:
+    """The rule of a call that stands in a rule of the same function: that of the innermost call with the same body."""
+    body = structural_key(call.attributes["body"])
+    own = (each for each in reversed(around) if each.op == call.op and structural_key(each.attributes["body"]) == body)
+    found = next(own, None) if text == LaterGraph.ITSELF else None
+
+    def make() -> Graph:
+        if found is None:
+            raise CustomRuleError(
+                f'{call.op}: the graph was read from a text, which does not hold this call\'s {name}, only "{text}": '
+                "print the graph of the derivative in its place"
+            )
+        return found.rule(name)
+
+    return LaterGraph(make, text)
+
+
+def _parse_node(line: str, values: dict[str, Node], depth: int, around: _Around) -> tuple[str, Node]:
     found = _NODE.fullmatch(line)
     if found is None:
         raise ParseError("not of the form '%0 = op(operands) attribute=value : type'")
@@ -138,10 +174,15 @@ def _parse_node(line: str, values: dict[str, Node], depth: int) -> tuple[str, No
     given = _split_attributes(found["attributes"])
     if {*given, *operation.defaults} != set(operation.attributes):
         raise ParseError(f"{operation.name} takes the attributes {list(operation.attributes)}, got {list(given)}")
-    attributes = {
-        **operation.defaults,
-        **{key: _parsed_attribute(text, depth, 0) for key, text in given.items()},
-    }
+    attributes = dict(operation.defaults)
+    call = _Call(operation.name, attributes)
+    for key, text in given.items():
+        if domain_of(operation.name, key) is not RULE:
+            attributes[key] = _parsed_attribute(text, depth, 0, around)
+        elif text in _LATER and isinstance(attributes.get("body"), Graph):
+            attributes[key] = _later_rule(key, call, _LATER[text], around)
+        else:
+            attributes[key] = _parsed_attribute(text, depth, 0, (*around, call))
     operands = [_lookup(name, values) for name in found["operands"].split(", ") if name]
     declared = parse_type(found["type"])
     broken = broken_rule(operation.name, [operand.type for operand in operands], attributes, declared)
@@ -188,11 +229,11 @@ def parse(text: str) -> Graph:
     """Reads the text of a graph. Raises ParseError, which names the line, if it is malformed."""
     if not isinstance(text, str):
         raise TypeError(f"parse takes the text of a graph, got {text!r:.80}")
-    return _parse(text, 0)
+    return _parse(text, 0, ())
 
 
-def _parse(text: str, depth: int) -> Graph:
-    """A graph inside so many others."""
+def _parse(text: str, depth: int, around: _Around) -> Graph:
+    """A graph inside so many others, and the rules of such calls."""
     lines = _statements(text)
     values: dict[str, Node] = {}
     number, line = lines[0] if lines else (1, "")
@@ -206,7 +247,7 @@ def _parse(text: str, depth: int) -> Graph:
         values.update((node.name, node) for node in inputs)
         nodes = []
         for number, line in lines[1:-2]:  # noqa: B007  # the error tells the number
-            name, node = _parse_node(line, values, depth)
+            name, node = _parse_node(line, values, depth, around)
             values[name] = node
             nodes.append(node)
         number, line = lines[-2]

@@ -36,7 +36,7 @@ def format_attribute(value: Any) -> str:
     if isinstance(value, Graph):
         return print_graph(value)
     if isinstance(value, LaterGraph):
-        return '"itself"'
+        return f'"{value.text}"'
     if isinstance(value, (BatchingFunction, HostFunction)):
         return f'"{value}"'
     if isinstance(value, str):

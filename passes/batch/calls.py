@@ -36,9 +36,11 @@ def _custom_vjp(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 def _rule(node: Node, names: Sequence[str], made: Callable[..., Graph]) -> Graph | LaterGraph:
     """The result of `made` on the rules of these names; computed on demand if one of them is."""
     rules = [node.attrs[name] for name in names]
-    if not any(isinstance(rule, LaterGraph) for rule in rules):
+    texts = {rule.text for rule in rules if isinstance(rule, LaterGraph)}
+    if not texts:
         return made(*rules)
-    return LaterGraph(lambda: made(*(rule.graph if isinstance(rule, LaterGraph) else rule for rule in rules)))
+    text = LaterGraph.ITSELF if texts == {LaterGraph.ITSELF} else LaterGraph.LATER
+    return LaterGraph(lambda: made(*(rule.graph if isinstance(rule, LaterGraph) else rule for rule in rules)), text)
 
 
 def _batched_forward(node: Node, forward: Graph, flags: Sequence[bool], axis: Axis) -> Graph:

@@ -61,7 +61,9 @@ class _Recording:
         return function is self.function and same and kinds[0] == kinds[1] and _same(self.call.fixed, call.fixed)
 
     def rule(self, name: str) -> LaterGraph:
-        return LaterGraph(lambda: self._finished(name))
+        stands_in_its_rule = self is _recordings.get()[-1]
+        text = LaterGraph.ITSELF if stands_in_its_rule else LaterGraph.LATER
+        return LaterGraph(lambda: self._finished(name), text)
 
     def _finished(self, name: str) -> Graph:
         what = f"{type(self.function).__name__} of {self.call.arguments.signature.function}"
@@ -140,7 +142,8 @@ class _CustomFunction:
         except LavaxError:
             raise
         except Exception as error:  # such as that of a rule that refuses derivatives: it is for who asks for one
-            refused = dict.fromkeys(self._rule_names, LaterGraph(functools.partial(_raise, error)))
+            refusal = LaterGraph(functools.partial(_raise, error), LaterGraph.LATER)
+            refused = dict.fromkeys(self._rule_names, refusal)
             return self._applied(call, recording.body, recording.body.graph, recording.body.captured, refused)
         if recording.calls_itself and recording.extra:  # then those calls take what the rules capture
             recording.body = _with_captured(recording.body, captured)
@@ -149,9 +152,9 @@ class _CustomFunction:
 
     def _record_itself(self, call: CustomCall, recording: _Recording) -> Any:
         """Records a call of the function by one of its own rules."""
-        body = recording.body
+        (graph,), captured = with_common_captures([recording.body], len(call.inputs))
         rules = {name: recording.rule(name) for name in self._rule_names}
-        return self._applied(call, body, body.graph, body.captured, rules)
+        return self._applied(call, recording.body, graph, captured, rules)
 
     def _applied(
         self,

@@ -12,6 +12,9 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.base.errors import CustomRuleError
+from lavax.ir import parse
+from lavax.tracer.compiled.executable import apply_graph
 
 
 def _scaled() -> Any:
@@ -117,3 +120,36 @@ def test_a_solver_that_its_own_rule_calls_is_differentiated_in_both_modes() -> N
     np.testing.assert_allclose(lx.grad(loss)(x), 1.5 * x**2, rtol=1e-5)
     np.testing.assert_allclose(lx.jvp(loss, (x,), (x,))[1], np.sum(1.5 * x**3), rtol=1e-5)
     np.testing.assert_allclose(lx.hessian(loss)(x), np.diag(1.5 * x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["itself", "itself in a loop", "each other", "by two rules"])
+def test_the_text_of_a_rule_that_calls_its_function_is_read_back(name: str) -> None:
+    """With the rules that it holds: derivatives of the graph that was read are those of the function."""
+    function: Any = PROGRAMS[name][0] if name in PROGRAMS else lx.custom_vjp(lambda x: 2 * x)
+    if name not in PROGRAMS:
+        function.defvjp(lambda x: (function(x), None), lambda _, given: (3 * function(given),))
+    x = np.float32([1, -1, 2])
+    for called in (function, lx.vmap(function), lambda x: lx.lax.fori_loop(0, 2, lambda _, x: function(x), x)):
+        text = str(lx.trace(called)(x))
+        graph = parse(text)
+        assert str(graph) == text and "itself" in text
+        read = lambda x: apply_graph(graph, [lnp.asarray(x)], [False])[0]  # noqa: B023, E731
+        for each in (lambda f: f(x), lambda f: lx.vjp(f, x)[1](x)[0], lambda f: lx.hessian(lambda x: f(x) @ x)(x)):
+            np.testing.assert_allclose(each(read), each(called), rtol=1e-6)
+
+
+def test_a_text_without_the_rule_that_a_derivative_needs_says_so() -> None:
+    function = PROGRAMS["itself"][0]
+    graph = parse(str(lx.trace(lambda x: lx.jvp(function, (x,), (x,)))(np.float32(1))))
+    np.testing.assert_array_equal(apply_graph(graph, [lnp.asarray(1.0)], [False] * 2), [2, 6])
+    with pytest.raises(CustomRuleError, match="read from a text, which does not hold this call's rule"):
+        lx.grad(lambda x: apply_graph(graph, [x], [False] * 2)[0])(1.0)
+
+
+def test_the_text_of_functions_whose_rules_call_each_other_does_not_take_one_for_the_other() -> None:
+    """Both have one body, so that only the words tell them apart."""
+    first, second = lx.custom_jvp(lambda x: 2 * x), lx.custom_jvp(lambda x: 2 * x)
+    first.defjvp(lambda primals, tangents: (first(primals[0]), 3 * second(tangents[0])))
+    second.defjvp(lambda primals, tangents: (7 * first(primals[0]), 5 * first(tangents[0])))
+    text = str(lx.trace(first)(np.float32(1)))
+    assert text.count('rule="itself"') == 1 and text.count('rule="later"') == 2
