@@ -24,6 +24,7 @@ from lavax.tracer.pytrees.pytree import LEAF, TreeDef, flatten, leaves, unflatte
 from lavax.tracer.tracing.convert import abstract_of, argument, lift
 from lavax.tracer.tracing.float0 import parted_from_float0
 from lavax.tracer.tracing.placement import default_backend, require_default
+from lavax.tracer.tracing.sharding import SingleDeviceSharding
 from lavax.tracer.tracing.trace import active_trace
 from lavax.tracer.tracing.tracer import Tracer, python_number
 from lavax.tracer.tracing.tracing import Traced, performed, trace_call
@@ -329,15 +330,17 @@ def compile(
     everything.
     `inline` and `keep_unused` are taken as JAX takes them, and change nothing: functions within functions are always
     inlined, and unused arguments cost nothing. Everything runs on one device: `device` and `backend`, "cpu" or "gpu",
-    are taken if it is that one; `in_shardings` and `out_shardings` are None, or trees of None.
+    are taken if it is that one; `in_shardings` and `out_shardings` are None, an array's `sharding`, or trees of them.
     Raises ValueError for a number or name that no parameter has, for another device, and for shardings.
     """
-    if leaves((in_shardings, out_shardings)):
-        given = "out_shardings" if leaves(out_shardings) else "in_shardings"
-        raise ValueError(
-            f"compile: {given} must be None, or a tree of None: everything runs on one device, and arrays are not "
-            f"divided among several; leave it out"
-        )
+    for name, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if not all(isinstance(leaf, SingleDeviceSharding) for leaf in leaves(given)):
+            raise ValueError(
+                f"compile: {name} must be None, the sharding of an array, or a tree of these: everything runs on one "
+                "device, and arrays are not divided among several; leave it out"
+            )
+        for leaf in leaves(given):
+            require_default("compile", leaf)
     if device is not None:
         require_default("compile", device)
     if backend is not None and backend != default_backend():

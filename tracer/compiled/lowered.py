@@ -64,7 +64,7 @@ class Lowered:
     @property
     def in_avals(self) -> Any:
         """The arguments that are traced, with a ShapeDtype for each array: positional ones, and a dict of others."""
-        return self._arguments([ShapeDtype(kind.type.shape, kind.type.dtype.user) for kind in self.kinds])
+        return self._arguments([ShapeDtype(k.type.shape, k.type.dtype.user, weak_type=k.weak) for k in self.kinds])
 
     def _arguments(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
         count = self.call.positional.leaf_count

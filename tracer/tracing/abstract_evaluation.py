@@ -1,8 +1,9 @@
 """Tracing without running: the graph of a function, and the shapes of its result."""
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import InitVar
+from dataclasses import InitVar, field
 from math import prod
 from typing import Any
 
@@ -32,19 +33,20 @@ class ShapeDtype:
     """The shape and dtype of an array that need not exist: `ShapeDtype((2, 3), "float32")`.
 
     `shape` is a sequence of integers; `dtype` is a NumPy dtype, a name, a dtype of lavax.numpy such as
-    `lavax.numpy.bfloat16`, or that of random keys. Raises ShapeError for a negative extent, DtypeError for extents that
-    are not integers and for dtypes that lavax does not have.
+    `lavax.numpy.bfloat16`, or that of random keys. With `weak_type` the array yields to other dtypes, as Python's
+    numbers do; equality does not ask for it. Raises ShapeError for a negative extent, DtypeError for extents that are
+    not integers and for dtypes that lavax does not have.
     """
 
     shape: Sequence[int]
     dtype: Any
     sharding: InitVar[Any] = None  # taken as JAX takes it, and not kept
-    weak_type: InitVar[bool] = False
+    weak_type: bool = field(default=False, compare=False, repr=False)
 
     def __new__(cls, shape: Sequence[int], dtype: Any, *args: Any, **kwargs: Any) -> ShapeDtype:
         return object.__new__(KeyShape if dtype == KEY else cls)
 
-    def __post_init__(self, sharding: Any, weak_type: bool) -> None:
+    def __post_init__(self, sharding: Any) -> None:
         held = dtype_of_data(self.dtype)
         if held is None and self.dtype not in (float0, KEY):
             raise user_error(DtypeError, f"ShapeDtype: {self.dtype!r} is not a dtype of lavax")
@@ -78,8 +80,12 @@ class ShapeDtype:
     at_least_vspace = to_tangent_aval
 
     def update(self, **changes: Any) -> ShapeDtype:
-        """The same with another `shape` or `dtype`."""
-        return ShapeDtype(**{"shape": self.shape, "dtype": self.dtype, **changes})
+        """The same with another `shape`, `dtype` or `weak_type`."""
+        return ShapeDtype(**{"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, **changes})
+
+    def str_short(self) -> str:
+        """Both in a word, such as float32[2,3]."""
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
     def as_keys(self) -> ShapeDtype:
         """What keys have whose words have this."""
@@ -98,9 +104,9 @@ class KeyShape(ShapeDtype):
 register(KeyShape, KEYS)
 
 
-def shape_of(node: Node) -> ShapeDtype:
+def shape_of(node: Node, weak: bool = False) -> ShapeDtype:
     """The shape and dtype of a node of a graph."""
-    return ShapeDtype(node.shape, node.dtype.user)
+    return ShapeDtype(node.shape, node.dtype.user, weak_type=weak)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
@@ -122,7 +128,7 @@ def typeof(x: Any) -> ShapeDtype:
     if isinstance(x, KeyArray):
         return ShapeDtype(x.shape, KEY)
     kind = abstract_of(x)
-    return ShapeDtype(kind.type.shape, kind.type.dtype.user)
+    return ShapeDtype(kind.type.shape, kind.type.dtype.user, weak_type=kind.weak)
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -132,7 +138,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     with resumed():  # shapes of traced values are known within `ensure_compile_time_eval`, too
         result = _traced(fun, args, kwargs, "eval_shape", _with_arrays)
-    shapes = unflatten(result.structure, [shape_of(node) for node in result.graph.outputs])
+    shapes = unflatten(result.structure, [*builtins.map(shape_of, result.graph.outputs, result.weak)])
     return map(lambda leaf: ShapeDtype(leaf.shape, float0) if is_float0(leaf) else leaf, shapes)
 
 

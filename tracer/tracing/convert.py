@@ -148,7 +148,8 @@ def abstract_of(x: Any) -> Abstract:
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
     if shape is None or dtype is None:
         return array_of(x, borrow=True).abstract
-    return abstract(TensorType(tuple(int(extent) for extent in shape), dtype_of(dtype)))
+    weak = bool(getattr(x, "weak_type", False))
+    return abstract(TensorType(tuple(int(extent) for extent in shape), dtype_of(dtype)), weak)
 
 
 def is_numeric(x: Any) -> bool:

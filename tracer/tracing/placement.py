@@ -10,6 +10,7 @@ from lavax.base.errors import DeviceError
 from lavax.tracer.pytrees.pytree import leaves, map
 from lavax.tracer.tracing.bind import bind
 from lavax.tracer.tracing.convert import array_of, lift
+from lavax.tracer.tracing.sharding import device_in
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.backend import active
 
@@ -89,9 +90,9 @@ def device_put(
 ) -> Any:
     """The same tree with its numbers and NumPy arrays on the device. Does not wait; those may change afterwards.
 
-    Everything is on one device: `device`, and `src`, where the arrays are, are taken if they are that one. With
-    `donate` the result takes the memory of the arrays, which cannot be used afterwards; if `may_alias` is False it is a
-    copy. Raises ValueError for another device, and for `donate` without `may_alias`.
+    Everything is on one device: `device`, and `src`, where the arrays are, are taken if they are that one, or its
+    sharding. With `donate` the result takes the memory of the arrays, which cannot be used afterwards; if `may_alias`
+    is False it is a copy. Raises ValueError for another device, and for `donate` without `may_alias`.
     """
     for each in (device, src):
         if each is not None:
@@ -117,9 +118,9 @@ def block_until_ready(x: Any) -> Any:
 
 
 def require_default(function: str, device: Any) -> None:
-    """Raises ValueError unless `device` is the one that everything runs on."""
+    """Raises ValueError unless `device`, or the one of this sharding, is the one that everything runs on."""
     chosen = active().default_device()
-    if device != chosen:
+    if device_in(device) != chosen:
         raise ValueError(
             f"{function}: everything runs on one device, {chosen}, which LAVAX_DEVICE chooses; got {device}"
         )

@@ -6,12 +6,13 @@ from typing import Any
 from lavax.numpy._core.operands import ArrayLike
 from lavax.tracer import bind
 from lavax.tracer.tracing.placement import default_device
+from lavax.tracer.tracing.sharding import device_in
 from lavax.tracer.values.value import Value
 
 
 def require_device(name: str, device: Any) -> None:
-    """Raises ValueError if `device` is neither None nor the one device."""
-    if device is not None and device != default_device():
+    """Raises ValueError if `device` is neither None nor the one device, or its sharding."""
+    if device is not None and device_in(device) != default_device():
         raise ValueError(f"{name}: arrays are made on {default_device()!r} only, got device={device!r}")
 
 

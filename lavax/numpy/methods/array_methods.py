@@ -25,7 +25,9 @@ from lavax.numpy.methods.writing import refuse_write
 from lavax.numpy.products import linear_algebra
 from lavax.numpy.reductions import cumulative
 from lavax.numpy.sorting import searching, sorting
+from lavax.tracer.tracing.abstract_evaluation import typeof
 from lavax.tracer.tracing.placement import default_device, device_put
+from lavax.tracer.tracing.sharding import is_committed, shard_data, sharding_of, shards_of
 from lavax.tracer.values.array import Array
 from lavax.tracer.values.value import Value
 
@@ -42,6 +44,22 @@ def _namespace(self: Value, /, *, api_version: str | None = None) -> ModuleType:
 
 def _device(self: Value) -> Any:
     return default_device()
+
+
+# Of numbers and of random keys: where an array is, and its shape and dtype.
+PLACES: dict[str, Callable[..., Any] | property] = {
+    "addressable_data": shard_data,
+    "addressable_shards": property(shards_of, doc="The parts of the array, one per device: all of it."),
+    "aval": property(typeof, doc="The shape, dtype and weakness, also of a traced value."),
+    "committed": property(is_committed, doc="False: there is no other device that the array could be kept from."),
+    "device": property(_device, doc="The device that holds the array."),
+    "devices": lambda self: {default_device()},
+    "global_shards": property(shards_of, doc="As `addressable_shards`."),
+    "is_fully_addressable": property(lambda self: sharding_of(self).is_fully_addressable, doc="True."),
+    "is_fully_replicated": property(lambda self: sharding_of(self).is_fully_replicated, doc="True."),
+    "on_device_size_in_bytes": lambda self: self.size * self.dtype.itemsize,
+    "sharding": property(sharding_of, doc="Where the array's parts are: on the one device."),
+}
 
 
 def _to_device(self: Value, device: Any, /, *, stream: Any = None) -> Value:
@@ -82,6 +100,7 @@ def _view(self: Value, dtype: Any) -> Value:
 
 
 METHODS: dict[str, Callable[..., Any] | property] = {
+    **PLACES,
     "__array_namespace__": _namespace,
     "__dlpack__": to_dlpack,
     "__dlpack_device__": dlpack_device,
@@ -98,8 +117,6 @@ METHODS: dict[str, Callable[..., Any] | property] = {
     "copy_to_host_async": _copy_to_host_async,
     "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum,
-    "device": property(_device, doc="The device that holds the array."),
-    "devices": lambda self: {default_device()},
     "diagonal": matrices.diagonal,
     "imag": property(complex_parts.imag, doc="The imaginary parts; zeros for real numbers."),
     "is_deleted": _is_deleted,

@@ -10,6 +10,7 @@ from lavax.numpy.elementwise import bitwise, comparison
 from lavax.numpy.indexing import taking
 from lavax.numpy.indexing.indexed_update import At
 from lavax.numpy.indexing.indexing import index
+from lavax.numpy.methods.array_methods import PLACES
 from lavax.numpy.methods.operators import OPERATORS
 from lavax.numpy.reductions import reductions
 from lavax.tracer.values.key_array import KeyArray
@@ -48,6 +49,7 @@ def _moving(method: Any) -> Any:
 
 
 KEY_METHODS: dict[str, Callable[..., Any] | property] = {
+    **PLACES,
     **{name: _moving(OPERATORS[name]) for name in _MOVING},
     "__eq__": _equal,
     "__getitem__": lambda self, key: moved_index(index, self, key),
