@@ -56,7 +56,7 @@ BATCHING = Domain("a batching function", lambda value: isinstance(value, Batchin
 DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("across", "biased", "by_place", "complete", "empty", "lower", "masked"), FLAG),
     **dict.fromkeys(("narrow", "nonpositive", "real", "tied", "unit_diagonal", "vectors"), FLAG),
-    **dict.fromkeys(("relative", "reverse", "right", "rounded", "sines", "transposed"), FLAG),
+    **dict.fromkeys(("relative", "reverse", "right", "rounded", "signed_zeros", "sines", "transposed"), FLAG),
     **dict.fromkeys(("cosines", "folded", "highest", "lowest", "only"), INTEGER),
     **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "named", "sequences", "shift"), COUNT),
     **dict.fromkeys(("size", "word"), COUNT),

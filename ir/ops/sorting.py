@@ -64,6 +64,8 @@ def _evaluate_top_order(
 ) -> np.ndarray:
     (x,), axis = arrays, attrs["axis"]
     backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    if attrs["signed_zeros"]:
+        backwards = np.lexsort((np.flip(~np.signbit(x), axis), np.flip(x, axis)), axis=axis)
     order = x.shape[axis] - 1 - np.flip(backwards, axis)
     return np.take(order, np.arange(attrs["count"]), axis).astype(dtype)
 
@@ -88,8 +90,18 @@ def _evaluate_search_sorted(
 define(Operation("sort", "routine", _infer_sort, _evaluate_sort, ("axis",)))
 # The positions in the operand of the sorted elements; equal elements keep their order.
 define(Operation("sort_order", "routine", _infer_sort_order, _evaluate_sort_order, ("axis",)))
-# The positions in the operand of the `count` greatest elements, greatest first; equal elements keep their order.
-define(Operation("top_order", "routine", _infer_top_order, _evaluate_top_order, ("axis", "count")))
+# The positions in the operand of the `count` greatest elements, greatest first; equal elements keep their order. With
+# `signed_zeros` minus zero is less than zero.
+define(
+    Operation(
+        "top_order",
+        "routine",
+        _infer_top_order,
+        _evaluate_top_order,
+        ("axis", "count", "signed_zeros"),
+        {"signed_zeros": False},
+    )
+)
 # The inverse of taking elements in an order along an axis: element i goes to position order[…,i,…]. The order has each
 # position once.
 define(Operation("unsort", "routine", _infer_unsort, _evaluate_unsort, ("axis",)))

@@ -8,6 +8,7 @@ import lavax.numpy as lnp
 from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy.sorting.sorting import greatest
 from lavax.tracer.values.value import Value
 
 
@@ -40,8 +41,11 @@ def sort_key_val(keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_sta
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Value, Value]:
-    """The k greatest elements along an axis, in descending order, and their positions."""
-    values, places = lnp.top_k(operand, k, axis=axis)
+    """The k greatest elements along an axis, in descending order, and their positions.
+
+    NaN counts as greatest, and zero as greater than minus zero. Raises ShapeError if there are fewer than `k`.
+    """
+    values, places = greatest(operand, k, axis, signed_zeros=True)
     return values, places
 
 
@@ -53,8 +57,9 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> tuple[Value, Value]:
-    """`top_k`: nothing is approximated here."""
-    return top_k(operand, k, axis=reduction_dimension)
+    """As `top_k`, but zeros are equal: nothing is approximated here."""
+    values, places = lnp.top_k(operand, k, axis=reduction_dimension)
+    return values, places
 
 
 def approx_min_k(

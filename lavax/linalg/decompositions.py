@@ -16,7 +16,7 @@ from lavax.linalg.complex_matrices import (
 from lavax.linalg.matrices import Parts, chosen_part, is_empty, matrices, square_matrices, symmetric_part, unit_matrices
 from lavax.linalg.packed_reflections import factors, packed, reflected
 from lavax.numpy._core.operands import ArrayLike, own
-from lavax.numpy.arrays.complex_parts import real
+from lavax.numpy.arrays.complex_parts import imag, real
 from lavax.numpy.arrays.creation import zeros
 from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
 from lavax.numpy.arrays.matrices import tril, triu
@@ -62,7 +62,10 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
         return own(value)
     given = symmetric_part(value) if symmetrize_input else (adjoint(value) if upper else value)
     if value.type.dtype.is_complex:
-        factor = from_interleaved(bind("cholesky", interleaved(given)))
+        hermitian = bind("complex", real(given), tril(imag(given), -1))  # the other triangle is not read
+        factor = from_interleaved(bind("cholesky", interleaved(hermitian)))
+        # That of rounded numbers is not quite real. NaN stays, in both parts.
+        factor = bind("complex", real(factor), tril(imag(factor), -1) + multiply(real(factor), 0.0))
     else:
         factor = bind("cholesky", given)
     return adjoint(factor) if upper else factor

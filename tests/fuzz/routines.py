@@ -33,7 +33,8 @@ def _sort(op: str, source: Source) -> Node:
 def _top_order(source: Source) -> Node:
     x = source.pick(ALL, 1)
     axis = source.axis_of(x)
-    return build("top_order", x, axis=axis, count=source.number(0, max(x.shape[axis], 1)))
+    count, signed = source.number(0, max(x.shape[axis], 1)), source.chance(0.4)
+    return build("top_order", x, axis=axis, count=count, signed_zeros=signed)
 
 
 def _unsort(source: Source) -> Node:

@@ -86,9 +86,12 @@ def _top_order() -> Iterator[Case]:
             values = sample(generator(f"top_order{dtype}{shape}{axis}"), TensorType(shape, dtype))
             for count in {shape[axis], shape[axis] // 3}:
                 label = f"{TensorType(shape, dtype)}-{axis}-{count}"
-                yield case_of("top_order", label, [values], dict(axis=axis, count=count), special=True)
+                attrs = dict(axis=axis, count=count, signed_zeros=False)
+                yield case_of("top_order", label, [values], attrs, special=True)
         special = np.concatenate([special_values(dtype)] * 7)
-        yield case_of("top_order", f"special-{dtype}", [special], dict(axis=0, count=len(special) // 2), special=True)
+        for signed in (False, True):
+            attrs = dict(axis=0, count=len(special) // 2, signed_zeros=signed)
+            yield case_of("top_order", f"special-{dtype}-{signed}", [special], attrs, special=True)
 
 
 def _select_greatest() -> Iterator[Case]:

@@ -1,6 +1,7 @@
 """Python functions on the host as parts of compiled functions: `pure_callback`, `io_callback`."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir import TensorType
 from lavax.ir.host_function import HostFunction
 from lavax.ir.location import user_error
+from lavax.ir.types import dtype_of_data
 from lavax.tracer.calls.signature import function_name, require_function
 from lavax.tracer.calls.wrapping import wraps
 from lavax.tracer.control_flow.recording import apply_control_flow
@@ -130,6 +132,11 @@ def _call(
     kept = tuple(None if position in traced else leaf for position, leaf in enumerate(leaves))
     shapes, results = flatten(result)
     types = tuple(abstract_of(shape).type for shape in shapes)
+    for shape, type in zip(shapes, types, strict=True):
+        given = dtype_of_data(shape.dtype) if hasattr(shape, "dtype") else None
+        if given is not None and given != type.dtype:
+            message = f"{name}: results of {given.user_name} are {type.dtype.user_name}, as 64 bits are not enabled"
+            warnings.warn(f"{message}: see lavax.enable_x64", UserWarning, stacklevel=3)
     what = f"{name} of {function_name(function)}"
     given = tuple(value.type for value in values)
     return _Call(what, function, structure, kept, traced, given, results, types, method, has_effects), values
@@ -151,8 +158,9 @@ def pure_callback(
     """The result of a Python function on the host, inside compiled functions too.
 
     `callback` gets the arguments with NumPy arrays for the arrays and numbers in them (scalars as arrays of rank 0). It
-    returns a tree like `result_shape_dtypes`, a tree of ShapeDtype or anything with `shape` and `dtype`. It has to be
-    pure: it may be called again, or not at all if its result is not used.
+    returns a tree like `result_shape_dtypes`, a tree of ShapeDtype or anything with `shape` and `dtype`. Dtypes of 64
+    bits there stand for those of 32, with a warning, unless 64 bits are enabled. It has to be pure: it may be called
+    again, or not at all if its result is not used.
 
     A compiled function that calls it runs as several programs, and waits for the device at each call. A loop or branch
     that calls it is run by the host, one iteration after the other. It has no derivative (CustomRuleError): give the

@@ -5,12 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from lavax.base.errors import CustomRuleError, DtypeError, ShapeError, TreeMismatchError
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.location import user_error
 from lavax.ir.types import TensorType
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, flatten_up_to, paths, unflatten
-from lavax.tracer.tracing.convert import constant, value_like
+from lavax.tracer.tracing.bind import bind
+from lavax.tracer.tracing.convert import constant, lift, value_like
 from lavax.tracer.tracing.known_float import KnownFloat
 from lavax.tracer.tracing.tracing import Input, Traced, trace_function
 from lavax.tracer.transforms.arguments import Arguments
@@ -225,10 +228,22 @@ def _require_same_result(rule: Traced, body: Traced, what: str) -> None:
 def _like(part: Any, type: TensorType, what: str) -> Value:
     if part is None or isinstance(part, SymbolicZero):
         return constant(0.0, type)
+    if type.dtype.is_complex and (of_reals := _complex_of_reals(part, type)) is not None:
+        return of_reals
     try:
         return value_like(part, type, what)
     except (ShapeError, DtypeError) as error:
         raise user_error(CustomRuleError, str(error)) from None
+
+
+def _complex_of_reals(part: Any, type: TensorType) -> Value | None:
+    """Real floats as complex numbers of the type; None for anything else."""
+    if not isinstance(part, (Value, np.ndarray, np.generic)):
+        return None
+    value = lift(part)
+    if value.shape != type.shape or not value.type.dtype.is_float:
+        return None
+    return bind("cast", value, type=type)
 
 
 def _type_name(value: Any) -> str:

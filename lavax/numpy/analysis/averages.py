@@ -12,8 +12,8 @@ from lavax.numpy._core.broadcasting import common_dtype, spread
 from lavax.numpy._core.dtypes import canonical_dtype
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.movement import reshaped, transposed
-from lavax.numpy._core.operands import ArrayLike, cast
-from lavax.numpy._core.promotion import averaging, promote
+from lavax.numpy._core.operands import ArrayLike, as_value, cast
+from lavax.numpy._core.promotion import averaging, join, promote
 from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.joining import concatenate
 from lavax.numpy.arrays.manipulation import transpose
@@ -81,9 +81,20 @@ def cov(
     """The covariances of variables, one per row (a column if not `rowvar`) with its observations.
 
     Divides by their number less `ddof` (1, or 0 if `bias`). `fweights` is the number of times each observation was
-    made, `aweights` its weight. `dtype` is that of the result, in which it is computed; None: that of the variables.
+    made, an integer, and `aweights` its weight. `dtype` is that of the variables; the result has the wider one of it
+    and that of `aweights`. Raises ShapeError for weights that are not one per
+    observation, DtypeError for `fweights` that are not integers.
     """
     rows, held = _variables_to_average((m,) if y is None else (m, y), rowvar, dtype)
+    if fweights is not None and as_value(fweights).type.dtype.is_inexact:
+        raise dtype_error(f"cov: fweights are numbers of times, integers, got {as_value(fweights).type}")
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None and as_value(weights).shape != rows.shape[1:]:
+            given = as_value(weights).type
+            raise shape_error(f"cov: {name} must be one for each of {rows.shape[1]} observations, got {given}")
+    if aweights is not None:
+        held = join(held, as_value(aweights).type.dtype)
+        rows = cast(rows, averaging(held))
     return cast(_covariances(rows, ddof if ddof is not None else int(not bias), fweights, aweights), held)
 
 

@@ -6,12 +6,12 @@ from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
 
-def order_of_greatest(value: Value, count: int, axis: int) -> Value:
+def order_of_greatest(value: Value, count: int, axis: int, signed_zeros: bool = False) -> Value:
     """The int32 positions along `axis` of the `count` greatest elements, greatest first: NaN, then the numbers.
 
-    Equal elements are in the order of their positions.
+    Equal elements are in the order of their positions. With `signed_zeros` zero is greater than minus zero.
     """
-    return bind("top_order", value, axis=axis, count=count)
+    return bind("top_order", value, axis=axis, count=count, signed_zeros=signed_zeros)
 
 
 def falling_order(value: Value, axis: int) -> Value:

@@ -100,11 +100,16 @@ def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
 
     Raises ShapeError if there are fewer than `k`.
     """
+    return greatest(x, k, axis, signed_zeros=False)
+
+
+def greatest(x: ArrayLike, k: int, axis: int, signed_zeros: bool) -> TopK:
+    """As `top_k`; with `signed_zeros` zero is greater than minus zero."""
     value, along = _line("top_k", x, axis)
     count = whole_number("k", k)
     if not 0 <= count <= value.shape[along]:
         raise shape_error(f"top_k: k={count} of {value.type} along axis {along}, which has {value.shape[along]}")
-    indices = order_of_greatest(value, count, along)
+    indices = order_of_greatest(value, count, along, signed_zeros)
     return TopK(take_along_axis(value, indices, along, mode="promise_in_bounds"), indices)
 
 

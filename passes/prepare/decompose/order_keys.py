@@ -36,16 +36,17 @@ def order_keys(x: Node) -> Keys:
 
 
 def float_words(x: Node) -> Keys:
-    """The keys of floats of at most 32 bits, but for minus zero, whose word is the one before that of zero."""
+    """The keys of floats, but for minus zero, whose word is the one before that of zero."""
     keys = order_keys(x)
-    bits = build("bitcast", cast(x, float32), type=keys.node.type)
-    sign = splat(1 << _WORD - 1, bits.type)
-    minus_zero = splat((1 << _WORD - 1) - 1, bits.type)
+    wide = x if x.dtype.bits >= _WORD else cast(x, float32)
+    bits = build("bitcast", wide, type=keys.node.type)
+    sign = splat(1 << wide.dtype.bits - 1, bits.type)
+    minus_zero = splat((1 << wide.dtype.bits - 1) - 1, bits.type)
     return Keys(where(equal(bits, sign), minus_zero, keys.node), keys.first, keys.width)
 
 
 def floats_of(words: Node, dtype: DType) -> Node:
-    """The inverse of `float_words`."""
+    """The inverse of `float_words` for floats of at most 32 bits."""
     sign = splat(1 << _WORD - 1, words.type)
     bits = where(greater(sign, words), build("not", words), build("subtract", words, sign))
     return cast(build("bitcast", bits, type=words.type.with_dtype(float32)), dtype)

@@ -26,6 +26,7 @@ from lavax.passes.build.builder import (
     splat,
 )
 from lavax.passes.build.orders import first_of_falling
+from lavax.passes.prepare.decompose.order_keys import float_words
 from lavax.passes.prepare.decompose.sorting import along_last, order_of_rows, sorted_rows
 from lavax.passes.target.kernel_limits import SELECTION
 from lavax.passes.target.target import Target
@@ -38,8 +39,12 @@ _PART = 32
 
 
 def _order_of_greatest(node: Node, target: Target) -> Node:
-    count = node.attrs["count"]
-    return along_last(lambda x, target: _selected(x, count, target, by_place=False))(node, target)
+    count, by_words = node.attrs["count"], node.attrs["signed_zeros"] and node.operands[0].dtype.is_float
+
+    def select(x: Node, target: Target) -> Node:
+        return _selected(float_words(x).node if by_words else x, count, target, by_place=False)
+
+    return along_last(select)(node, target)
 
 
 def _selected(rows: Node, count: int, target: Target, by_place: bool) -> Node:

@@ -78,7 +78,8 @@ def top_order(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: Tens
     axis = attrs["axis"]
     extent = arrays[0].shape[axis]
     row = [arrays[0][(*place[:axis], k, *place[axis + 1 :])].item() for k in range(extent)]
-    return sorted(range(extent), key=lambda k: rank_key(row[k]), reverse=True)[place[axis]]
+    sign = [isinstance(x, float) and x == 0 and math.copysign(1, x) > 0 and attrs["signed_zeros"] for x in row]
+    return sorted(range(extent), key=lambda k: (rank_key(row[k]), sign[k]), reverse=True)[place[axis]]
 
 
 def select_greatest(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:

@@ -61,6 +61,20 @@ def test_cholesky_factors() -> None:
     close(linalg.cholesky(DEFINITE, upper=True), adjoint(np.linalg.cholesky(DEFINITE)))
 
 
+def test_diagonals_of_cholesky_factors_are_real_and_zeros_have_signs() -> None:
+    """As JAX's: those of an upper factor are conjugates."""
+    lower, upper = (np.asarray(linalg.cholesky(DEFINITE, upper=upper)) for upper in (False, True))
+    for factor, is_conjugate in ((lower, False), (upper, True)):
+        zeros = np.stack([np.diagonal(factor.imag, axis1=-2, axis2=-1)])
+        assert not zeros.any() and (np.signbit(zeros) == is_conjugate).all()
+        beside = (np.triu(factor.imag, 1) if factor is lower else np.tril(factor.imag, -1))[factor == 0]
+        assert not beside.any()
+    given = np.array([[4 + 9j, 77], [2 - 2j, 6]], np.complex64)  # of the diagonal the real parts are read
+    close(linalg.cholesky(given, symmetrize_input=False), np.array([[2, 0], [1 - 1j, 2]]))
+    failed = np.asarray(linalg.cholesky(np.array([[1, 2], [2, 1]], np.complex64)))
+    assert np.isnan(failed[[0, 1, 1], [0, 0, 1]].imag).all() and failed[0, 1] == 0
+
+
 @pytest.mark.parametrize("matrix", [BATCH, TALL, WIDE, A[:1, :1]], ids=["square", "tall", "wide", "one"])
 def test_elimination(matrix: np.ndarray) -> None:
     places, lower, upper = functions.lu(matrix)

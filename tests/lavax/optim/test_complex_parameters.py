@@ -72,6 +72,25 @@ def test_turned_gradients_give_turned_steps(case: Case) -> None:
         np.testing.assert_allclose(other, 1j * one, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_adadelta_is_that_of_the_paper_with_sizes_for_squares(decay: float) -> None:
+    rate, rho, eps = 0.5, 0.9, 1e-6
+    optimizer = optim.adadelta(rate, rho, eps, decay)
+    params = np.complex64([1 + 2j, -3, 0.5j])
+    state, wanted = optimizer.init(params), params.astype(complex)
+    squares, steps = np.zeros(3), np.zeros(3)
+    for turn in range(4):
+        gradient = np.complex64([1 - 1j, 3j, -0.1]) * (turn + 1j)
+        updates, state = optimizer.update(gradient, state, params)
+        params = optim.apply_updates(params, updates)
+        slope = gradient + decay * wanted
+        squares = rho * squares + (1 - rho) * np.abs(slope) ** 2
+        step = np.sqrt(steps + eps) / np.sqrt(squares + eps) * slope
+        steps = rho * steps + (1 - rho) * np.abs(step) ** 2
+        wanted = wanted - rate * step
+        np.testing.assert_allclose(np.asarray(params), wanted, rtol=1e-5)
+
+
 MATRIX = np.array([[1, -2], [3, 4], [-4 + 2j, 5 - 3j], [-2 - 2j, 6]], "complex64")
 FIRST = np.array([1 - 1j, 0 + 1j], "complex64")
 GOAL = np.array([0.5 + 0.25j, -1 - 2j], "complex64")

@@ -41,7 +41,7 @@ def test_a_sharding_is_taken_where_a_device_is() -> None:
         lambda: lx.jit(lambda x: x, in_shardings=elsewhere),
         lambda: lx.jit(lambda x: x, out_shardings="elsewhere"),
     ):
-        with pytest.raises(ValueError, match="one device|arrays are made on"):
+        with pytest.raises(ValueError, match=r"one device|arrays are made on"):
             call()
 
 

@@ -97,6 +97,20 @@ def test_results_are_checked(act: Callable[..., Any], error: type[Exception]) ->
         lx.jit(lambda x: lx.pure_callback(act, SCALAR, x))(1.0)
 
 
+def test_64_bits_that_are_not_enabled_are_32_with_a_warning() -> None:
+    def widened(x: Any) -> Any:
+        return np.asarray(x, np.float64) / 3
+
+    for wanted, held in (("float64", "float32"), ("complex128", "complex64")):
+        with pytest.warns(UserWarning, match=f"results of {wanted} are {held}, as 64 bits are not enabled"):
+            found = lx.pure_callback(widened, lx.ShapeDtypeStruct((3,), wanted), X)
+        assert found.dtype == held
+        with lx.enable_x64():
+            assert lx.pure_callback(widened, lx.ShapeDtypeStruct((3,), wanted), X).dtype == wanted
+    with pytest.warns(UserWarning, match="io_callback: results of int64 are int32"):
+        io_callback(lambda x: x.astype(np.int64), lx.ShapeDtypeStruct((3,), "int64"), X)
+
+
 def test_effects_happen_once_and_in_order() -> None:
     log: list[float] = []
 

@@ -311,3 +311,16 @@ def test_rules_that_refuse_derivatives_let_the_function_run() -> None:
         for derivative in (lx.grad(function), lx.jit(lx.grad(lambda x: lx.vmap(function)(lnp.stack([x, x])).sum()))):  # noqa: B023
             with pytest.raises(NotImplementedError, match="no derivative"):
                 derivative(1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_real_cotangent_of_a_complex_argument_is_its_real_part(dtype: str) -> None:
+    """As in JAX, whose derivative has the real dtype, however."""
+    squared = lx.custom_vjp(lambda z: (z * z).real)
+    squared.defvjp(lambda z: (squared(z), z), lambda z, g: ((g * z.imag).astype(dtype),))
+    z = np.complex64([1 + 2j, 3 - 1j])
+    for call in (lx.grad(lambda z: squared(z).sum()), lx.jit(lx.vmap(lx.grad(squared)))):
+        found = call(z)
+        assert found.dtype == np.complex64
+        np.testing.assert_array_equal(found, [2, -1])
+    np.testing.assert_array_equal(lx.jvp(squared, (z,), (np.complex64([1, 1j]),))[1], [2, 0])

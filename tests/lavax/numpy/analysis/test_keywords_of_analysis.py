@@ -8,6 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.base.errors import DtypeError, ShapeError
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(4, 7)).astype(np.float32)
@@ -125,3 +126,34 @@ def test_padding_by_a_function() -> None:
     np.testing.assert_allclose(np.sum(np.asarray(gradient) * X), 2.0 * np.sum(first**2), rtol=1e-5)
     with pytest.raises(TypeError, match="factor is no argument of mode 'edge'"):
         lnp.pad(X, 1, "edge", factor=1.0)
+
+
+@pytest.mark.parametrize(
+    ("variables", "weights", "wanted"),
+    [
+        ("float16", "float32", "float32"),
+        ("float16", "float16", "float16"),
+        ("float16", "int32", "float16"),
+        ("float32", "float16", "float32"),
+        ("int32", "float16", "float32"),
+        ("complex64", "float32", "complex64"),
+    ],
+)
+def test_the_covariance_has_the_wider_dtype_of_variables_and_weights(variables: str, weights: str, wanted: str) -> None:
+    """As in JAX, also where the dtype of the variables is given."""
+    x, w = np.float32([[1, 2, 5], [0, 3, 1]]).astype(variables), np.float32([1, 3, 2]).astype(weights)
+    for found in (lnp.cov(x, aweights=w), lnp.cov(x, aweights=w, dtype=lnp.cov(x).dtype)):
+        assert found.dtype == wanted
+        np.testing.assert_allclose(np.asarray(found), np.cov(x.astype(complex), aweights=w), rtol=2e-3)
+    times = np.array([1, 3, 2])
+    assert lnp.cov(x, fweights=times).dtype == lnp.cov(x).dtype
+
+
+def test_weights_of_covariances_that_do_not_fit_say_so() -> None:
+    x = np.ones((2, 3), "f")
+    with pytest.raises(ShapeError, match="aweights must be one for each of 3 observations"):
+        lnp.cov(x, aweights=np.ones(2, "f"))
+    with pytest.raises(ShapeError, match="fweights must be one for each of 3 observations"):
+        lnp.cov(x, fweights=np.ones((1, 3), int))
+    with pytest.raises(DtypeError, match="fweights are numbers of times"):
+        lnp.cov(x, fweights=np.ones(3, "f"))
