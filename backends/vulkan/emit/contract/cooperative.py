@@ -16,9 +16,10 @@ from dataclasses import replace
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.contract.ahead import read_ahead, used
+from lavax.backends.vulkan.emit.contract.bands import band_of
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.span import Span, StagedVector, both
-from lavax.backends.vulkan.emit.contract.tiles import CooperativeTile
+from lavax.backends.vulkan.emit.contract.tiles import PASSING_PADDING, CooperativeTile
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.lanes import GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch
@@ -75,7 +76,8 @@ class CooperativeEmitter:
 
     def emit(self) -> Launch:
         body, tile = self.body, self.tile
-        self.spans = self.contraction.open_tile(tile, EIGHT)
+        band = band_of(tile, self.contraction.sizes, self.contraction.profile)
+        self.spans = self.contraction.open_tile(tile, EIGHT, band)
         body.line("int i = int(gl_LocalInvocationID.x);")
         body.line("int member = int(gl_SubgroupInvocationID);")
         body.line(f"int across = int(gl_SubgroupID) % {tile.subgroups_across};")
@@ -117,7 +119,7 @@ class CooperativeEmitter:
 
     def _passing_line(self) -> int:
         """The number of vectors from row to row of the results in shared memory."""
-        return self.tile.subgroup_columns // VECTOR + 1
+        return self.tile.subgroup_columns // VECTOR + PASSING_PADDING
 
     def _passing_row(self) -> int:
         """The number of vectors of a subgroup's row of matrices."""

@@ -18,6 +18,7 @@ from lavax.passes.kernels.index import (
     constant,
     flatten,
     grows_by_one,
+    linear,
     quotient,
     remainder,
     substitute,
@@ -37,14 +38,21 @@ class Contraction:
         self.body, self.outputs = open_body(kernel, lifted)
         self.batch: Coordinates = ()
 
-    def open_tile(self, tile: Tile, unit: int = VECTOR) -> tuple[Span, Span]:
-        """Gives each workgroup of `groups` tile number `t`, and exits in workgroups beyond the last tile."""
+    def open_tile(self, tile: Tile, unit: int = VECTOR, band: int = 1) -> tuple[Span, Span]:
+        """Gives each workgroup of `groups` tile number `t`, and exits in workgroups beyond the last tile.
+
+        Tiles are taken in bands of so many rows of tiles (bands.py).
+        """
         count, (across, down, _) = tile.tiles(self.sizes), self.groups(tile)
         self.body.line(f"int t = int{WORKGROUP};")
         if across * down > count:
             self.body.line(f"if (t >= {self.body.parameters.integer(count)}) return;")
         self.body.scopes[0].variables |= {"t"}
-        return self.spans(variable("t", count), tile.rows, tile.columns, unit)
+        number = variable("t", count)
+        # A shader that serves every shape knows no lengths of rows.
+        if band == 1 or self.body.parameters.lifted:
+            return self.spans(number, tile.rows, tile.columns, unit)
+        return self._spans_in_bands(number, tile.rows, tile.columns, unit, band)
 
     def groups(self, tile: Tile) -> tuple[int, int, int]:
         """A grid with one workgroup per tile."""
@@ -57,6 +65,25 @@ class Contraction:
         rest = quotient(tile, across)
         self.batch = unflatten(quotient(rest, down), sizes.batch)
         across_at, down_at = remainder(tile, across), remainder(rest, down)
+        return Span(sizes.m, rows, down_at, unit), Span(sizes.n, columns, across_at, unit)
+
+    def _spans_in_bands(self, tile: Index, rows: int, columns: int, unit: int, band: int) -> tuple[Span, Span]:
+        """The same, where tiles go down a band before they go on to its next column. The last band may have fewer
+        rows."""
+        body, sizes = self.body, self.sizes
+        across, down = -(-sizes.n // columns), -(-sizes.m // rows)
+        self.batch = unflatten(quotient(tile, across * down), sizes.batch)
+        of_matrix = remainder(tile, across * down)
+        above, within = quotient(of_matrix, band * across), remainder(of_matrix, band * across)
+        if down % band:
+            body.line(f"int above = {body.index(above)} * {band};")
+            body.line(f"uint high = uint(min({band}, {down} - above)), within = uint({body.index(within)});")
+            body.line("int across_at = int(within / high), down_at = above + int(within % high);")
+            body.scopes[0].variables |= {"across_at", "down_at"}
+            down_at, across_at = variable("down_at", down), variable("across_at", across)
+        else:
+            down_at = linear([(above, band), (remainder(within, band), 1)])
+            across_at = quotient(within, band)
         return Span(sizes.m, rows, down_at, unit), Span(sizes.n, columns, across_at, unit)
 
     def operand(self, side: int, free: Index, summed: Index) -> GlslValue:

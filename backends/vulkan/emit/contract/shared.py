@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import nullcontext
 
+from lavax.backends.vulkan.emit.contract.bands import band_of
 from lavax.backends.vulkan.emit.contract.prologue_epilogue import Contraction
 from lavax.backends.vulkan.emit.contract.span import Span, StagedVector, both
 from lavax.backends.vulkan.emit.contract.tiles import SharedTile
@@ -65,7 +66,8 @@ class SharedTileEmitter:
 
     def emit(self) -> Launch:
         body, tile = self.body, self.tile
-        self.spans = self.contraction.open_tile(tile)
+        band = band_of(tile, self.contraction.sizes, self.contraction.profile)
+        self.spans = self.contraction.open_tile(tile, band=band)
         body.line("int i = int(gl_LocalInvocationID.x);")
         body.scopes[0].variables |= {"i"}
         self._place_invocation()

@@ -19,6 +19,8 @@ from lavax.passes.build.contraction_geometry import Sizes
 
 # The loads of a vector of four: two of 64 bits.
 _LOADS = 2
+# Vectors behind each row of results that pass through shared memory: four rows of eight numbers lie in different banks.
+PASSING_PADDING = 2
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class CooperativeTile(Tile):
         """The most bytes of shared memory: of padded staged parts, or of a row of matrices per subgroup."""
         extents = (self.rows, self.columns)
         staged = sum(extent * self.depth + EIGHT * max(extent, self.depth) for extent in extents)
-        passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + VECTOR)
+        passing = 4 * self.subgroups * self.shape.m * (self.subgroup_columns + PASSING_PADDING * VECTOR)
         return max(2 * staged, passing)
 
     def divides(self) -> bool:

@@ -128,13 +128,13 @@ def test_operands_in_memory_are_staged_as_they_lie() -> None:
                 s0_0 = coopMatMulAdd(a0, b0, s0_0);
             }
             barrier();
-            int v22 = int(gl_SubgroupID) * 80;
-            coopMatStore(s0_0, staged, v22 + 0, 5, gl_CooperativeMatrixLayoutRowMajor);
+            int v22 = int(gl_SubgroupID) * 96;
+            coopMatStore(s0_0, staged, v22 + 0, 6, gl_CooperativeMatrixLayoutRowMajor);
             subgroupBarrier();
             int v23 = int(uint(member) % uint(4));
             int v24 = int(uint(member) / uint(4));
             [[dont_unroll]] for (int part = 0; part < 2; ++part) {
-                vec4 v25 = uintBitsToFloat(staged[v22 + (v23 + v24 * 5 + part * 40)]);
+                vec4 v25 = uintBitsToFloat(staged[v22 + (v23 + v24 * 6 + part * 48)]);
                 vec4 v26 = lx_round_to_bf16(v25);
                 U32x2(p2).data[(down * 64 + member + part * 32 + t * 128)] = from_halves(uvec4(lx_bf16_held_to_bits(v26)));
             }
