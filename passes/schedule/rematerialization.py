@@ -72,13 +72,15 @@ def with_recomputed_values(
     graph: Graph,
     pieces: Sequence[Piece],
     phases: Mapping[Piece, int],
+    repeated: Set[Node],
     epilogue_cost: int,
     operations_per_byte: float,
 ) -> Graph:
     """The graph in which kernels after the peak of memory recompute what they would have read, if that frees memory,
     and others what they can compute from less.
 
-    `pieces` are the graph's kernels, and `phases` their positions in time. A product's epilogue may cost
+    `pieces` are the graph's kernels, and `phases` their positions in time. What is stored because it is `repeated` for
+    very many elements, such as the angles of positions, is small, and stays. A product's epilogue may cost
     `epilogue_cost`, and a byte less to move so many operations. Returns the graph itself if there is nothing to gain.
     """
     lifetimes = _lifetimes(graph, pieces, phases)
@@ -88,7 +90,9 @@ def with_recomputed_values(
         return graph
     late = {piece: _latest_read(piece, lifetimes) for piece in pieces if phases[piece] >= peak}
     held = [node for node in graph.nodes if node in lifetimes.written and lifetimes.is_held_over(node, peak)]
-    formulas = _formulas(held, pieces, lifetimes, late, phases, peak, in_use[peak] // _LIMITS.least_part)
+    least_bytes = in_use[peak] // _LIMITS.least_part
+    wanted = [node for node in held if node.type.nbytes >= least_bytes and node not in repeated]
+    formulas = _formulas(wanted, held, pieces, lifetimes, late, phases, peak)
     formulas |= {node: frozenset([node]) for node in _read_twice(pieces, late, epilogue_cost) if node not in formulas}
     again: dict[Piece, dict[Node, Recomputed]] = {}
     for piece, anchor in late.items():
@@ -96,7 +100,7 @@ def with_recomputed_values(
         if anchor is not None:
             again[piece] = {node: Recomputed(formulas[node], anchor) for node in made}
     written = {node: phase for node, phase in lifetimes.written.items() if node not in formulas}
-    for node, readers in wide_values(pieces, written, _bases, operations_per_byte).items():
+    for node, readers in wide_values(pieces, written, _bases, operations_per_byte, repeated).items():
         for piece, recomputed in readers.items():
             again.setdefault(piece, {})[node] = recomputed
     return _rewritten(graph, pieces, again) if any(again.values()) else graph
@@ -120,15 +124,16 @@ def _latest_read(piece: Piece, lifetimes: _Lifetimes) -> Node | None:
 
 
 def _formulas(
+    wanted: Sequence[Node],
     held: Sequence[Node],
     pieces: Sequence[Piece],
     lifetimes: _Lifetimes,
     late: Mapping[Piece, Node | None],
     phases: Mapping[Piece, int],
     peak: int,
-    least_bytes: int,
 ) -> dict[Node, frozenset[Node]]:
-    """The values, of those `held` over the peak, that need not be; and for each the arrays that it is recomputed from.
+    """Those of the `wanted` values that need not be `held` over the peak, and for each the arrays that it is recomputed
+    from.
 
     First come those that have a base in common; then others that kernels recompute in passing; then those that take a
     kernel of their own, because a product reads them over and over: not those of 16 bits, which take half the memory
@@ -147,7 +152,7 @@ def _formulas(
         whole = len(anchors) == len(readers[node])
         return whole and all(anchor is not None and lifetimes.written[anchor] > early for anchor in anchors)
 
-    wanted = [node for node in held if node.type.nbytes >= least_bytes and may_wait(node)]
+    wanted = [node for node in wanted if may_wait(node)]
     apart = {node for node in wanted if any(_is_factor(node, piece) for piece in readers[node])}
     left = {node for node in apart if _is_narrow(node) or any(phases[piece] == peak for piece in readers[node])}
     in_passing = {node for node in wanted if node not in apart}

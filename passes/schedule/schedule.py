@@ -8,6 +8,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import INPUT, Graph, Node
 from lavax.passes.fuse.extract import Piece, extract
 from lavax.passes.fuse.fuse import fuse
+from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.accesses import UPDATES, updated_in_place
 from lavax.passes.kernels.commands import Command
 from lavax.passes.kernels.kernel import Kernel, KernelStep
@@ -67,12 +68,13 @@ def schedule(
     graph = with_factors_in_order(graph, target.loops.slices)
     graph = with_wavefronts(with_gates_stacked(graph, target.loops), target.loops)
     known: dict[Hashable, Kernel] = {}
-    pieces = _pieces(graph, target, pairs or {}, known)
+    pieces, repeated = _pieces(graph, target, pairs or {}, known)
     worth = target.fusion.operations_per_byte
     if worth:
-        changed = with_recomputed_values(graph, pieces, _levels(pieces, target), target.fusion.epilogue_cost, worth)
+        phases = _levels(pieces, target)
+        changed = with_recomputed_values(graph, pieces, phases, repeated, target.fusion.epilogue_cost, worth)
         if changed is not graph:
-            graph, pieces = changed, _pieces(changed, target, pairs or {}, known)
+            graph, (pieces, _) = changed, _pieces(changed, target, pairs or {}, known)
     groups, phases = dispatch_groups(pieces, graph.outputs, target)
     donors = _donors(graph, donated, pairs, groups, phases)
     names = _buffer_names(graph, groups)
@@ -99,9 +101,12 @@ def schedule(
 
 def _pieces(
     graph: Graph, target: Target, pairs: Mapping[int, int], known: dict[Hashable, Kernel]
-) -> list[Piece]:
+) -> tuple[list[Piece], set[Node]]:
+    """The graph's kernels, and what they write because it would be computed for very many elements."""
     carried = {graph.outputs[position]: graph.inputs[of] for position, of in pairs.items()}
-    return extract(fuse(graph, target, carried), graph.outputs, known)
+    fusion = fuse(graph, target, carried)
+    repeated = {node for node, reason in fusion.storing.items() if reason is Reason.REPEATED}
+    return extract(fusion, graph.outputs, known), repeated
 
 
 def dispatch_groups(

@@ -41,10 +41,12 @@ def wide_values(
     written: Mapping[Node, int],
     bases_of: Callable[[Node, Set[Node]], Bases | None],
     operations_per_byte: float,
+    repeated: Set[Node] = frozenset(),
 ) -> dict[Node, dict[Piece, Recomputed]]:
     """The values that need not be written, and for each how the kernels compute it that would read it.
 
-    `written` has the position in time of each array that kernels write; `bases_of` finds those of a set of arrays, but
+    `written` has the position in time of each array that kernels write, of which those that would be `repeated` for
+    very many elements stay; `bases_of` finds those of a set of arrays, but
     the value itself, from which a value can be computed, if any.
     """
     readers: dict[Node, list[Piece]] = {}
@@ -55,7 +57,7 @@ def wide_values(
     needed: set[Node] = set()
     kept = set(written)
     for node in _candidates(pieces, written, readers):
-        bases = None if node in needed else bases_of(node, kept)
+        bases = None if node in needed or node in repeated else bases_of(node, kept)
         if bases is None or not _pays(node, bases, readers[node], operations_per_byte):
             continue
         anchors = {piece: _anchor(node, bases, piece, written) for piece in readers[node]}

@@ -1,6 +1,7 @@
 """Small costly values that are repeated: stored if they would be computed very often, by one kernel or by many."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax import nn
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.ir import interpret
@@ -15,6 +17,8 @@ from lavax.passes.fuse.fuse import fuse
 from lavax.passes.fuse.reasons import Reason
 from lavax.passes.kernels.interpreter import interpret_kernels
 from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule import rematerialization
+from lavax.passes.schedule.rematerialization import RematerializationLimits
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
 from tests.passes.lowering import f32
@@ -40,6 +44,26 @@ def test_what_many_kernels_repeat_is_stored(layers: int, is_stored: bool) -> Non
     check_program(program)
     kernels = [step.kernel for step in program.steps]
     assert sum(any(node.op == "cos" for node in kernel.graph.nodes) for kernel in kernels) == 1
+    for found, expected in zip(interpret_kernels(program, *arrays), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_repeated_stays_over_the_peak_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the rows of each layer could compute it again: it is small, and they would for each example."""
+
+    def layers(x: Any, angles: Any, weights: Any) -> Any:
+        for _ in range(8):
+            x = nn.softmax(turned(x, angles, weights, 1))
+        return x
+
+    monkeypatch.setattr(rematerialization, "_LIMITS", replace(RematerializationLimits(), least_peak=0))
+    target = target_of(GENERIC_GPU, 1 << 34, 1 << 32)
+    arrays = f32(4, 512, 64), f32(512, 32), f32(64, 64)
+    graph = prepare(simplify(lx.trace(layers)(*arrays)), target)
+    program = schedule(graph, target=target)
+    check_program(program)
+    computing = [step for step in program.steps if any(node.op == "cos" for node in step.kernel.graph.nodes)]
+    assert len(computing) == 1
     for found, expected in zip(interpret_kernels(program, *arrays), interpret(graph, *arrays), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
