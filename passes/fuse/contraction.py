@@ -129,6 +129,19 @@ def _stored_rounding(fusion: Fusion, dot: Node, side: int) -> Node | None:
     return rounding if is_copy or fusion.target.products.stores_rounded(dot, side) else None
 
 
+def store_gathered(fusion: Fusion, node: Node, draft: KernelDraft) -> None:
+    """Stores what is gathered from other arrays for each element of a node, such as a model's embeddings in its first
+    sum with a product. A tile waits for a place and then for what is there, vector after vector; maps and rows have
+    more invocations that wait at the same time."""
+    if fusion.target.fusion.epilogue_operand_cost is None:
+        return
+    floating = [operand for operand in node.operands if operand not in fusion.draft_of]
+    for value in fusion.cone(floating, draft)[0]:
+        is_large = value.op == "gather" and value.type.size >= node.type.size
+        if is_large and not fusion.bases_of(value) and fusion.next_order([value]) < draft.order:
+            fusion.store(value, Reason.PLACES)
+
+
 def unsuited_epilogue(fusion: Fusion, node: Node, draft: KernelDraft, cost: int, arrays: int) -> Reason | None:
     """Why a node does not belong in a contraction's epilogue, which would have that cost and read so many arrays."""
     if cost > fusion.target.fusion.epilogue_cost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavax.ir.graph import Node
 from lavax.passes.build.parts import is_sum_of_parts
-from lavax.passes.fuse.contraction import unsuited_epilogue
+from lavax.passes.fuse.contraction import store_gathered, unsuited_epilogue
 from lavax.passes.fuse.costs import KERNEL_LIMITS, cost_of
 from lavax.passes.fuse.fusion import Fusion
 from lavax.passes.fuse.kernel_draft import KernelDraft
@@ -40,6 +40,8 @@ def _join(fusion: Fusion, node: Node, draft: KernelDraft) -> Reason | None:
     """Computes an elementwise node in a kernel it reads from, or says why that is not allowed or does not pay."""
     if fusion.last_needed(node.operands, draft) >= draft.order:
         return Reason.NEEDS_LATER
+    if draft.kind == "contract":
+        store_gathered(fusion, node, draft)
     if fusion.is_full(draft, node):
         return Reason.NODES
     arrays = _arrays_with(fusion, node, draft)

@@ -31,6 +31,7 @@ class Reason(Enum):
     PROLOGUE = "it costs more than what a contraction may compute again at every read"
     SCATTERED = "its neighbours in memory are none in the contraction that reads it over and over"
     JOINED = "it is several arrays end to end, or gathered: a contraction would look for each element that it reads"
+    PLACES = "it is gathered: a contraction's tile would wait for each place, and then for what is there"
     LINES = "with padding, its lines begin where vectors do in a contraction that reads it over and over"
     STRIDES = "steps between its elements are not always as long, so the contraction could not share its shader"
     ROUNDED = "it is what a contraction rounds an operand to that it reads over and over"
