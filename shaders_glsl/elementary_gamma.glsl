@@ -23,11 +23,10 @@ float lx_lgamma_near_two(float t) {
     return q * t;
 }
 
-//! function lx_lgamma_moderate needs lx_lgamma_near_two, lx_log
-// log(gamma(y)) for -1/2 < y < 8, from that in [1.25, 2.25] by the recurrence.
-float lx_lgamma_moderate(float y) {
-    float n = floor(y + 0.75);
-    precise float t = y - n;
+//! function lx_lgamma_steps
+// What multiplies gamma in [1.25, 2.25] on the way to gamma(y), -1/2 < y < 8, by the recurrence, or divides it, where
+// `n`, the distance from there, is less than 1.5.
+float lx_lgamma_steps(float y, float n) {
     precise float above = mix(1.0, y - 1.0, n > 2.5);
     above *= mix(1.0, y - 2.0, n > 3.5);
     above *= mix(1.0, y - 3.0, n > 4.5);
@@ -35,33 +34,42 @@ float lx_lgamma_moderate(float y) {
     above *= mix(1.0, y - 5.0, n > 6.5);
     above *= mix(1.0, y - 6.0, n > 7.5);
     precise float below = abs(y * mix(1.0, y + 1.0, n < 0.5));
-    float power = lx_log(mix(above, below, n < 1.5));
-    precise float result = lx_lgamma_near_two(t) + mix(power, -power, n < 1.5);
-    return result;
+    return mix(above, below, n < 1.5);
 }
 
-//! function lx_lgamma_large needs lx_log
-// log(gamma(a)) for a >= 8 by Stirling's series.
-float lx_lgamma_large(float a) {
+//! function lx_lgamma_stirling
+// log(gamma(a)) for a >= 8 by Stirling's series, from log(a).
+float lx_lgamma_stirling(float a, float logarithm) {
     float u = 1.0 / mix(a, 1e30, a > 1e30);
     float correction = fma(fma(u * u, -0.002762651, 0.083333276), u, 0.4189385);
-    precise float result = (a - 0.5) * (lx_log(a) - 1.0) + correction;
+    precise float result = (a - 0.5) * (logarithm - 1.0) + correction;
     return result;
 }
 
-//! function lx_lgamma needs lx_lgamma_moderate, lx_lgamma_large, lx_log, lx_sin_polynomial, lx_cos_polynomial
-// log|gamma(x)|; infinite at 0 and the negative whole numbers. From -1/2 downwards by reflection.
-float lx_lgamma(float x) {
-    float a = abs(x);
-    float result = mix(lx_lgamma_moderate(mix(a, x, a < 0.5)), lx_lgamma_large(a), a >= 8.0);
+//! function lx_lgamma_reflected needs lx_log, lx_sin_polynomial, lx_cos_polynomial
+// log|gamma(-a)| for a >= 1/2 or 0, from log(gamma(a)).
+float lx_lgamma_reflected(float a, float opposite) {
     precise float distance = abs(a - roundEven(a));
     bool far = distance > 0.25;
     float angle = 3.1415927 * mix(distance, 0.5 - distance, far);
     float sine = mix(lx_sin_polynomial(angle), lx_cos_polynomial(angle), far);
-    precise float reflected = -lx_log(a * (sine * 0.31830987)) - result;
-    bool pole = distance == 0.0 || a > 1e30;
-    reflected = mix(reflected, uintBitsToFloat(0x7f800000u), pole);
-    result = mix(result, reflected, x <= -0.5 || a == 0.0);
+    precise float reflected = -lx_log(a * (sine * 0.31830987)) - opposite;
+    return mix(reflected, uintBitsToFloat(0x7f800000u), distance == 0.0 || a > 1e30);
+}
+
+//! function lx_lgamma needs lx_lgamma_near_two, lx_lgamma_steps, lx_lgamma_stirling, lx_lgamma_reflected, lx_log
+// log|gamma(x)|; infinite at 0 and the negative whole numbers. From -1/2 downwards by reflection. One logarithm serves
+// all numbers above.
+float lx_lgamma(float x) {
+    float a = abs(x);
+    bool large = a >= 8.0;
+    float y = mix(a, x, a < 0.5);
+    float n = floor(y + 0.75);
+    precise float t = y - n;
+    float logarithm = lx_log(mix(lx_lgamma_steps(y, n), a, large));
+    precise float moderate = lx_lgamma_near_two(t) + mix(logarithm, -logarithm, n < 1.5);
+    float result = mix(moderate, lx_lgamma_stirling(a, logarithm), large);
+    if (x <= -0.5 || a == 0.0) result = lx_lgamma_reflected(a, result);
     return mix(result, x, floatBitsToUint(a) > 0x7f800000u);
 }
 

@@ -168,13 +168,13 @@ def _products(profile: DeviceProfile) -> Products:
 
 
 def _scatters(profile: DeviceProfile) -> Scatters:
-    """On a CPU driver an atomic operation takes less time than the passes of a sort.
+    """Atomic operations take less time than the passes of a sort: on a GPU those of integers, in any order.
 
     A processor is busy with few workgroups; more copies would only have to be cleared and added up. Chosen by
     `python -m benchmarks selection`.
     """
     if profile.kind == "gpu":
-        return Scatters()
+        return Scatters(joined_in_place=frozenset(("i32", "u32")), at_once=True)
     floats = ("f32",) if profile.adds_floats and profile.knows_subgroup_size else ()
     words = ("f32", "i32", "u32") if profile.subgroup_shuffle and profile.knows_subgroup_size else ()
     return Scatters(

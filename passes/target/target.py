@@ -283,6 +283,8 @@ class Scatters:
     longest_share: int = 1 << 8
     # The dtypes in which updates of a large array are joined to their places in memory; others are sorted.
     joined_in_place: frozenset[str] = frozenset()
+    # Whether all invocations of a kernel join them at once, in any order, rather than a subgroup in order.
+    at_once: bool = False
     # The dtypes in which updates that are rows are joined to the rows of an array, in their order.
     joined_by_rows: frozenset[str] = frozenset()
     # The lanes that stand side by side along such rows.

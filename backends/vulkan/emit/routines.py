@@ -43,7 +43,7 @@ from lavax.backends.vulkan.emit.linalg.tridiagonal_eigenvalues import emit_tridi
 from lavax.backends.vulkan.emit.scan.kernel import emit_cumulative
 from lavax.backends.vulkan.emit.scan.lines import FOLDS
 from lavax.backends.vulkan.emit.scatter.lines import emit_scatter
-from lavax.backends.vulkan.emit.scatter.places import emit_join_places
+from lavax.backends.vulkan.emit.scatter.places_at_once import emit_join_places
 from lavax.backends.vulkan.emit.scatter.rows import emit_join_rows
 from lavax.backends.vulkan.emit.scatter.segments import emit_fold_runs, emit_join_runs
 from lavax.backends.vulkan.emit.sort.merge_runs import emit_merge_runs

@@ -92,11 +92,11 @@ def _scatter(node: Node, target: Target) -> Node:
         limits = target.scatters
         room = max(limits.elements_per_update * updates.type.size, _LIMITS.always_small) // array.type.size
         parts = min(-(-limits.lines // count), steps // _LIMITS.least_share, room)
-        in_place = parts * array.type.size > updates.type.size and is_in_place
+        in_place = is_in_place and (limits.at_once or parts * array.type.size > updates.type.size)
         if parts * count >= _LIMITS.enough_copies and steps <= parts * limits.longest_share and not in_place:
             return _by_copies(node, lines, join, parts)
     if is_in_place:
-        return _by_places(node, join)
+        return _by_places(node, join, target)
     return _by_segments(node, join, target)
 
 
@@ -118,7 +118,8 @@ def _is_joined_in_place(node: Node, join: str, target: Target) -> bool:
     kernels = -(-updates.type.size // PLACES.most)
     is_compared = join in ("maximum", "minimum")
     held = uint32 if is_compared and array.dtype == float32 else array.dtype
-    within = kernels <= _LIMITS.most_kernels and updates.type.size == indices[0].type.size
+    are_few = target.scatters.at_once or kernels <= _LIMITS.most_kernels
+    within = are_few and updates.type.size == indices[0].type.size
     return (join == "add" or (is_compared and held.is_integer)) and within and held.name in dtypes
 
 
@@ -170,35 +171,38 @@ def _line_and_copies(count: int, width: int, length: int, join: str, target: Tar
     return line, max(1, copies - copies % beside if copies > beside else copies)
 
 
-def _by_places(node: Node, join: str) -> Node:
+def _by_places(node: Node, join: str, target: Target) -> Node:
     """For sets, the number of the last update of each place is found, then all places take their updates."""
     array, updates, *indices = node.operands
     count = indices[0].type.size
     extents = [array.shape[axis] for axis in node.attrs["axes"]]
     places = reshape(_flat_positions(indices, extents), (count,))
     if join in ("maximum", "minimum") and array.dtype == float32:
-        return _floats_by_places(node, join, places)
+        return _floats_by_places(node, join, places, target)
     if join != "set":
-        joined_to = _joined_to(reshaped(array, (array.type.size,)), reshaped(updates, (count,)), places, join)
-        return reshaped(joined_to, array.shape)
+        held, joining = reshaped(array, (array.type.size,)), reshaped(updates, (count,))
+        return reshaped(_joined_to(held, joining, places, join, target), array.shape)
     length, window = prod(extents), array.shape[len(extents) :]
     lines, held = reshape(updates, (count, *window)), reshape(array, (length, *window))
-    last = _joined_to(splat(-1, index_type((length,))), iota(places.type, 0), places, "maximum")
+    last = _joined_to(splat(-1, index_type((length,))), iota(places.type, 0), places, "maximum", target)
     is_set = broadcast(greater_equal(last, splat(0, last.type)), held.shape, (0,))
     return reshape(where(is_set, gather(lines, (last,), (0,)), held), array.shape)
 
 
-def _floats_by_places(node: Node, join: str, places: Node) -> Node:
+def _floats_by_places(node: Node, join: str, places: Node, target: Target) -> Node:
     """Floats as words in their order, of which NaN is the greatest, also in minima: those are maxima of -x."""
     array, updates = (reshaped(operand, (operand.type.size,)) for operand in node.operands[:2])
     is_least = join == "minimum"
     held, words = (float_words(build("negate", x) if is_least else x).node for x in (array, updates))
-    found = floats_of(_joined_to(held, words, places, "maximum"), array.dtype)
+    found = floats_of(_joined_to(held, words, places, "maximum", target), array.dtype)
     return reshaped(build("negate", found) if is_least else found, node.operands[0].shape)
 
 
-def _joined_to(array: Node, updates: Node, places: Node, join: str) -> Node:
-    """If there are many updates for each element, copies of the array each take a share of them, and are folded."""
+def _joined_to(array: Node, updates: Node, places: Node, join: str, target: Target) -> Node:
+    """If there are many updates for each element, copies of the array each take a share of them, and are folded, unless
+    a kernel's invocations share them anyway."""
+    if target.scatters.at_once:
+        return build("join_places", array, updates, places, join=join)
     (extent,), (count,) = array.shape, updates.shape
     copies = min(_LIMITS.updates_per_element * count // extent, _LIMITS.most_copies)
     if copies <= 1 or count < _LIMITS.many_updates:

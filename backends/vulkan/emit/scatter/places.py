@@ -1,4 +1,4 @@
-"""Updates that are joined to their places in memory by atomic operations: the shader of join_places.
+"""Updates that are joined to their places in memory by atomic operations, in their order: a shader of join_places.
 
 Sums of floats depend on the order of their terms. So one subgroup walks over all updates of an array; lanes that meet
 join one after the other. The drivers that this is for, those of processors, run lanes in the same order every time. A
@@ -7,10 +7,8 @@ batch of arrays has a subgroup each.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
-from lavax.backends.vulkan.emit.map.kernel import emit_copy
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.lanes import LANE, widened
 from lavax.backends.vulkan.glsl.launch import Launch, local_invocations
@@ -23,11 +21,11 @@ from lavax.passes.kernels.kernel import Kernel
 _ATOMICS = {"add": "atomicAdd", "maximum": "atomicMax", "minimum": "atomicMin"}
 
 
-class _Places:
+class JoinedPlaces:
     """The state of writing the kernel."""
 
-    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool) -> None:
-        self.routine: RoutineShader = open_routine(kernel, profile, lifted, local_invocations(profile))
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int) -> None:
+        self.routine: RoutineShader = open_routine(kernel, profile, lifted, local)
         self.body = self.routine.body
         self.array, self.updates, self.places = self.routine.operands
         *batch, count = self.updates.shape
@@ -35,28 +33,24 @@ class _Places:
         self.width = VECTOR if not lifted and count % VECTOR == 0 else 1
         self.vectors = count // self.width
         self.turns = VECTOR // self.width  # of one iteration, which takes four updates
+        self.atomic = _ATOMICS[self.routine.node.attrs["join"]]
 
-    def emit(self) -> Launch:
-        routine, body, apart = self.routine, self.body, self.routine.local
-        routine.open(self.arrays * apart)
-        routine.integer("vectors", self.vectors)
-        routine.integer("extent", self.array.shape[-1])
-        if self.array.dtype.is_float:
-            body.uses.extensions.add("atomic_float")
-        self.part = routine.position("part", f"i / {apart}", self.arrays)
-        with body.block(f"for (int first = i % {apart}; first < vectors; first += {self.turns * apart})"):
-            for turn in range(self.turns):
-                with body.block(f"if (first + {turn * apart} < vectors)"):
-                    self._join(f"first + {turn * apart}")
-        return routine.close(self.arrays * apart)
+    def open(self, part: str) -> None:
+        """Declares the sizes, and the number of the array that the invocation works on."""
+        self.routine.integer("vectors", self.vectors)
+        self.routine.integer("extent", self.array.shape[-1])
+        self.part = self.routine.position("part", part, self.arrays)
 
-    def _join(self, at: str) -> None:
+    def join(self, at: str) -> None:
+        """Joins one update, or four, to their places."""
         index = self.routine.position("at", f"min({at}, vectors - 1)", self.vectors)
         places, updates = self._read(self.places, index), self._read(self.updates, index)
-        atomic = _ATOMICS[self.routine.node.attrs["join"]]
         for place, update in zip(places, updates, strict=True):
-            element = self.body.memory.element(self.array.dtype, self.routine.target, f"part * extent + {place}")
-            self.body.line(f"if ({place} >= 0 && {place} < extent) {atomic}({element}, {update});")
+            self.body.line(f"if ({place} >= 0 && {place} < extent) {self.atomic}({self.element(place)}, {update});")
+
+    def element(self, place: str) -> str:
+        """The array's element that updates are joined to."""
+        return self.body.memory.element(self.array.dtype, self.routine.target, f"part * extent + {place}")
 
     def _read(self, operand: Node, index: Index) -> list[str]:
         place = index if self.width == 1 else linear([(index, VECTOR), (LANE, 1)])
@@ -65,8 +59,16 @@ class _Places:
         return [text] if self.width == 1 else [f"{text}.{component}" for component in COMPONENTS[:VECTOR]]
 
 
-def emit_join_places(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
-    """The shaders of join_places: the array is copied first."""
-    (node,) = kernel.graph.outputs
-    copied = emit_copy(kernel, node.operands[0], profile, lifted)
-    return replace(_Places(kernel, profile, lifted).emit(), before=copied)
+def join_in_order(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The shader whose subgroups have an array each."""
+    joined = JoinedPlaces(kernel, profile, lifted, local_invocations(profile))
+    routine, body, apart, turns = joined.routine, joined.body, joined.routine.local, joined.turns
+    routine.open(joined.arrays * apart)
+    joined.open(f"i / {apart}")
+    if joined.array.dtype.is_float:
+        body.uses.extensions.add("atomic_float")
+    with body.block(f"for (int first = i % {apart}; first < vectors; first += {turns * apart})"):
+        for turn in range(turns):
+            with body.block(f"if (first + {turn * apart} < vectors)"):
+                joined.join(f"first + {turn * apart}")
+    return routine.close(joined.arrays * apart)
