@@ -52,7 +52,12 @@ from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir import Node
 from lavax.passes.prepare.small_products import is_written_out
-from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
+from lavax.passes.target.kernel_limits import (
+    MATRICES,
+    MAX_LOOP_ITERATIONS,
+    SELECTION,
+    SELECTION_BY_WORKGROUP,
+)
 from lavax.passes.target.target import (
     ARRAYS_TOGETHER,
     Attention,
@@ -88,7 +93,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         products=_products(profile),
         attention=_attention(profile, for_scores),
         rows=_rows(profile),
-        sorting=Sorting(profile.int64, selects_rows=is_one_subgroup(profile, profile.subgroup_size)),
+        sorting=_sorting(profile),
         matrices=_matrices(profile),
         scatters=_scatters(profile),
         transforms=Transforms(
@@ -114,6 +119,15 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         vector=VECTOR if profile.kind == "cpu" else 1,
         largest_allocation=largest_allocation,
     )
+
+
+def _sorting(profile: DeviceProfile) -> Sorting:
+    if profile.kind == "gpu":
+        most, longest = SELECTION_BY_WORKGROUP.most, SELECTION_BY_WORKGROUP.longest_row
+        return Sorting(profile.int64, most_selected=most, longest_selected=longest)
+    if not is_one_subgroup(profile, profile.subgroup_size):
+        return Sorting(profile.int64)
+    return Sorting(profile.int64, most_selected=SELECTION.most, longest_selected=SELECTION.longest_row)
 
 
 def _fusion(profile: DeviceProfile) -> FusionLimits:

@@ -6,7 +6,9 @@ from collections.abc import Collection
 import lavax.numpy as lnp
 from lavax.numpy._core.errors import dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.tracer.values.value import Value
+from lavax.tracer.tracing.tracer import Tracer
+from lavax.tracer.values.array import Array
+from lavax.tracer.values.value import PythonScalar, Value
 
 FLOATS = ("float",)
 INTEGERS = ("int", "uint")
@@ -53,6 +55,20 @@ def of_one_dtype(name: str, *operands: ArrayLike) -> list[Value]:
     if held is None:
         return values
     return [value if value.type.dtype == held else lnp.astype(value, held) for value in values]
+
+
+def known_number(value: Value) -> PythonScalar | None:
+    """The number that all elements equal, if that is known while a function is traced: also that of another dtype."""
+    if isinstance(value, Array):
+        return value.splat
+    if not isinstance(value, Tracer):
+        return None
+    made, dtype = value.node.operands[0] if value.node.op == "cast" else value.node, value.type.dtype
+    if made.op != "constant":
+        return None
+    number: PythonScalar = made.attrs["value"]
+    whole = float(number) if dtype.is_float and made.dtype.is_integer else number
+    return whole if dtype.holds(whole) else None
 
 
 def _takes(number: Value, kind: str) -> bool:

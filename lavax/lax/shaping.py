@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.lax.operands import of_one_dtype
+from lavax.lax.operands import known_number, of_one_dtype
 from lavax.numpy._core.errors import axis_error, dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.tracer import bind
@@ -85,9 +85,9 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     attrs: dict[str, Any] = dict(
         low=tuple(max(0, width) for width in low), high=tuple(max(0, width) for width in high), interior=interior
     )
-    splat = getattr(fill, "splat", None)
-    if splat is not None:
-        made = bind("pad", value, value=value.type.dtype.number(splat), **attrs)
+    number = known_number(fill)
+    if number is not None:
+        made = bind("pad", value, value=value.type.dtype.number(number), **attrs)
     else:
         zero = value.type.dtype.number(0)
         made = bind("pad", value, value=zero, **attrs)

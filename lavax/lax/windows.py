@@ -8,6 +8,7 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax import nn
 from lavax.ir.monoids import MONOIDS
+from lavax.lax.operands import known_number
 from lavax.lax.reductions import JOINS, kind_of
 from lavax.lax.shaping import pad
 from lavax.numpy._core.errors import shape_error
@@ -98,7 +99,8 @@ def reduce_window(
         if moved:
             sizes, steps, apart = ([each[axis] for axis in moved] for each in (window, strides, dilation))
             made = _POOLS[kind](filled, sizes, steps, "VALID", apart, axes=moved)
-        return pytree.unflatten(structure, [lnp.astype(JOINS[kind](starts[0], made), values[0].dtype)])
+        joined = made if known_number(starts[0]) == empty else JOINS[kind](starts[0], made)
+        return pytree.unflatten(structure, [lnp.astype(joined, values[0].dtype)])
     padded = [pad(value, start, config) for value, start in zip(values, starts, strict=True)]
     out = reduce_window_shape_tuple(shape, window, strides, pads, base, dilation)
     made_so_far = [lnp.broadcast_to(start, out) for start in starts]

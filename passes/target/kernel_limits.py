@@ -77,6 +77,19 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class SelectionByWorkgroup:
+    """Rows whose greatest elements one workgroup of a GPU selects. `python -m benchmarks operations --only "top*"`."""
+
+    little_room: int = 256  # elements that are stored and ranked, at least; or twice as many as are asked for
+    most: int = 256  # elements that are asked for
+    longest_row: int = 1 << 16  # of 2^22 at most, whose places have two digits
+
+    @property
+    def room(self) -> int:
+        return 2 * self.most
+
+
+@dataclass(frozen=True)
 class Places:
     """Updates that one kernel joins to their places. Within MAX_LOOP_ITERATIONS, of eight lanes that take four each."""
 
@@ -117,6 +130,7 @@ ATTENTION = AttentionKernels()
 MATRICES = MatrixKernels()
 RADIX_SORT = RadixSortKernels()
 SELECTION = Selection()
+SELECTION_BY_WORKGROUP = SelectionByWorkgroup()
 PLACES = Places()
 ROWS = Rows()
 TRIDIAGONAL = TridiagonalKernels()

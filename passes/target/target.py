@@ -156,8 +156,9 @@ class Sorting:
 
     # Whether radix sort can move keys together with a payload, as integers of 64 bits.
     moves_pairs: bool = True
-    # Whether a subgroup can select the greatest elements of a row.
-    selects_rows: bool = False
+    # How many of the greatest elements of a row one kernel can select, and the longest such row.
+    most_selected: int = 0
+    longest_selected: int = 0
 
 
 def _any_sides(sides: int, dtype: DType) -> int:

@@ -3,7 +3,7 @@
 Only the blocks with the greatest maxima, as many as elements are asked for, can hold one of the greatest elements:
 their maxima are elements that are at least as great as any other block's. Of equal maxima the first ones are taken, so
 that equal elements keep their order too. The maxima, and then the elements of the chosen blocks, are selected from in
-the same way until so few are left that sorting them is cheap, or that a subgroup can select from them.
+the same way until so few are left that sorting them is cheap, or that one kernel can select from them.
 """
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ from lavax.passes.build.builder import (
 from lavax.passes.build.orders import first_of_falling
 from lavax.passes.prepare.decompose.order_keys import float_words
 from lavax.passes.prepare.decompose.sorting import along_last, order_of_rows, sorted_rows
-from lavax.passes.target.kernel_limits import SELECTION
 from lavax.passes.target.target import Target
 
-# Without selection by subgroups, rows of fewer elements are sorted, and so are those of which a larger part than one in
+# Without selection by one kernel, rows of fewer elements are sorted, and so are those of which a larger part than one in
 # so many is asked for, because the blocks would hold most of them:
 # docs/rejected/sorting_and_scatters.md, "Selection of a larger part".
 _SHORTEST = 512
@@ -51,8 +50,9 @@ def _selected(rows: Node, count: int, target: Target, by_place: bool) -> Node:
     """The positions of the greatest elements along the last axis, greatest first or in their own order."""
     *batch, length = rows.shape
     last = len(batch)
-    in_subgroups = target.sorting.selects_rows and rows.dtype.bits <= 32 and rows.dtype.kind != "bool"
-    if in_subgroups and count <= SELECTION.most and (length <= SELECTION.longest_row or length < _PART * count):
+    is_word = rows.dtype.bits <= 32 and rows.dtype.kind != "bool"
+    is_short = length <= target.sorting.longest_selected or length < _PART * count
+    if is_word and count <= target.sorting.most_selected and is_short:
         return build("select_greatest", rows, count=count, by_place=by_place)
     if rows.dtype.kind == "bool" or length < max(_SHORTEST, _PART * count):
         backwards = order_of_rows(flip(rows, (last,)), target)

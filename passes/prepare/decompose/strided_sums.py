@@ -6,14 +6,30 @@ Of the elements k of a window, only every stride-th one meets i, so a kernel tha
 numbers for nothing: 19 of 27 for windows of 3³ and strides of 2. With i = q·stride + r and k = t·stride + r, an element
 of the phase r is the sum over t of x[…q - t…t·stride + r…]: an unshear of stride 1 of the windows' elements apart in
 their phases, which are then interleaved. All of it is movement ahead of the same sum. Derivatives of strided
-convolutions are of this kind, and transposed convolutions that write few channels.
+convolutions are of this kind, and transposed convolutions that write few channels. In derivatives of pools each element
+of a window is chosen by a comparison of what is moved alike, or is 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
-from lavax.passes.build.builder import build, cast, pad, reshape, reshaped, slice_, sum_over, transpose
+from lavax.ir.ops.elementwise import COMPARISONS
+from lavax.passes.build.builder import (
+    build,
+    cast,
+    pad,
+    reshape,
+    reshaped,
+    slice_,
+    splat,
+    sum_over,
+    transpose,
+    where,
+)
+from lavax.passes.build.matching import is_value
 
 
 @dataclass(frozen=True)
@@ -27,18 +43,40 @@ class _Windows:
 
 def strided_sum_in_phases(node: Node) -> Node | None:
     """The sum without terms that a stride leaves out; None for another sum."""
-    windows = _windows_of(node)
-    if windows is None:
+    terms = _terms_of(node.operands[0], node.attrs["axes"])
+    if terms is None:
         return None
-    terms = _terms(windows)
     if terms.dtype != node.dtype:
         terms = cast(terms, node.dtype)
     is_single = all(terms.shape[axis] == 1 for axis in node.attrs["axes"])
     return reshaped(terms, node.shape) if is_single else sum_over(terms, node.attrs["axes"])
 
 
-def _windows_of(node: Node) -> _Windows | None:
-    (x,) = node.operands
+def _terms_of(x: Node, axes: tuple[int, ...]) -> Node | None:
+    """The terms of the sum of `x` over these axes that its stride meets."""
+    windows = _windows_of(x, axes)
+    if windows is not None:
+        return _terms(windows)
+    choice = x.operands[0] if x.op == "slice" else x
+    if choice.op != "where" or not is_value(choice.operands[2], 0) or choice.operands[0].op not in COMPARISONS:
+        return None
+    condition, chosen, _ = choice.operands
+    moved = (*condition.operands, chosen)
+    cut = [build("slice", part, **x.attrs) for part in moved] if x.op == "slice" else moved
+    parts = [_windows_of(part, axes) for part in cut]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts) or len({_movement(part) for part in found}) > 1:
+        return None
+    first, second, terms = map(_terms, found)  # where windows have no element, `terms` has 0
+    return where(build(condition.op, first, second), terms, splat(0, terms.type))
+
+
+def _movement(windows: _Windows) -> tuple[Hashable, ...]:
+    node = windows.node
+    return node.shape, *sorted(node.attrs.items()), windows.start, windows.limit
+
+
+def _windows_of(x: Node, axes: tuple[int, ...]) -> _Windows | None:
     if x.op == "cast":
         (x,) = x.operands
     start, limit = (0,) * x.type.rank, x.shape
@@ -49,7 +87,7 @@ def _windows_of(node: Node) -> _Windows | None:
         return None
     along = x.attrs["along"]
     is_whole = all(limit[axis] - start[axis] == x.shape[axis] for axis in along)
-    return _Windows(x, start, limit) if is_whole and sorted(along) == sorted(node.attrs["axes"]) else None
+    return _Windows(x, start, limit) if is_whole and sorted(along) == sorted(axes) else None
 
 
 def _terms(windows: _Windows) -> Node:

@@ -87,10 +87,32 @@ def test_in_eager_programs(length: int) -> None:
     assert_selected(RANDOM.integers(0, 50, (3, length)).astype(np.float32), 20, eager=True)
 
 
-def test_a_gpu_sorts_only_maxima_and_chosen_blocks() -> None:
+def test_without_selection_only_maxima_and_chosen_blocks_are_sorted() -> None:
     x = np.zeros((1, 4096), np.float32)
-    target = backend_with(kind="gpu").target
+    target = backend_with(subgroup_shuffle=False).target
+    assert target.sorting.most_selected == 0
     prepared = prepare(graph("top_order", [x], axis=1, count=4, signed_zeros=False), target)
     sorts = [node for node in prepared.nodes if node.op == "sort_runs"]
     assert max(node.shape[-1] for node in sorts) <= 128
-    assert backend_with(kind="gpu").target.sorting.selects_rows is False
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
+@pytest.mark.parametrize(
+    ("values", "length", "count", "kernels"),
+    [(5, 16, 1, 1), (9, 300, 200, 1), (1, 700, 100, 1), (1000, 3001, 128, 1), (7, 20_000, 256, 1), (30, 70_000, 9, 2)],
+)
+def test_workgroups_of_gpus_select(dtype: str, values: int, length: int, count: int, kernels: int) -> None:
+    """Short rows are stored at once; of long ones digits are counted, down to those of places where many are equal."""
+    x, gpu = RANDOM.integers(0, values, (2, length)).astype(dtype), backend_with(kind="gpu")
+    nodes = prepare(graph("top_order", [x], axis=1, count=count, signed_zeros=False), gpu.target).nodes
+    assert [node.op for node in nodes].count("select_greatest") == kernels
+    assert not {"sort_runs", "move_by_digit"} & {node.op for node in nodes}
+    assert_selected(x, count, gpu)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_gpus_select_among_special_values(eager: bool) -> None:
+    x = RANDOM.normal(size=(4, 1201)).astype(np.float32)
+    x[0, ::7], x[1, 3:], x[2], x[3, ::2] = np.nan, -np.inf, -np.inf, -0.0
+    for count in (9, 250):
+        assert_selected(x, count, backend_with(kind="gpu"), eager)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from lavax.backends.vulkan.emit.sort.keys import KEYS
+from lavax.backends.vulkan.emit.sort.select_in_workgroup import emit_select_in_workgroup
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.lanes import LANE, widened
 from lavax.backends.vulkan.glsl.launch import Launch, grid
@@ -23,17 +25,6 @@ from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import SELECTION
 
 _GROUPS = 16  # per lane
-# Keys are unsigned integers in the order of the elements; zeros are equal, and NaN is the greatest.
-_KEY_OF_FLOAT = """uint key_of(float x) {
-    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu;
-    uint key = bits > 0x80000000u ? ~bits : magnitude | 0x80000000u;
-    return magnitude > 0x7f800000u ? 0xffffffffu : key;
-}"""
-_KEYS = {
-    "float": _KEY_OF_FLOAT,
-    "int": "uint key_of(int x) { return uint(x) ^ 0x80000000u; }",
-    "uint": "uint key_of(uint x) { return x; }",
-}
 _DECLARATIONS = (
     "shared uint held[ROOM];",
     "shared int places[ROOM];",
@@ -157,7 +148,7 @@ class _Selection:
             self.body.uses,
             self.body.scopes[0].lines,
             (self.lanes, 1),
-            [_KEYS[self.keys.dtype.kind], *(_with(text, sizes) for text in _DECLARATIONS)],
+            [KEYS[self.keys.dtype.kind], *(_with(text, sizes) for text in _DECLARATIONS)],
             subgroup_size=self.lanes,
             shuffles=True,
         )
@@ -230,4 +221,6 @@ class _Selection:
 
 def emit_select_greatest(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of select_greatest."""
+    if profile.kind == "gpu":
+        return emit_select_in_workgroup(kernel, profile, lifted)
     return _Selection(kernel, profile, lifted).emit()
