@@ -3,7 +3,7 @@
 Only the blocks with the greatest maxima, as many as elements are asked for, can hold one of the greatest elements:
 their maxima are elements that are at least as great as any other block's. Of equal maxima the first ones are taken, so
 that equal elements keep their order too. The maxima, and then the elements of the chosen blocks, are selected from in
-the same way until so few are left that sorting them is cheap, or that one kernel can select from them.
+the same way until so few are left that sorting them is cheap, or that a kernel can select from them.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lavax.passes.prepare.decompose.order_keys import float_words
 from lavax.passes.prepare.decompose.sorting import along_last, order_of_rows, sorted_rows
 from lavax.passes.target.target import Target
 
-# Without selection by one kernel, rows of fewer elements are sorted, and so are those of which a larger part than one in
+# Where no kernel selects, rows of fewer elements are sorted, and so are those of which a larger part than one in
 # so many is asked for, because the blocks would hold most of them:
 # docs/rejected/sorting_and_scatters.md, "Selection of a larger part".
 _SHORTEST = 512

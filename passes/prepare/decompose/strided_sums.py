@@ -53,19 +53,23 @@ def strided_sum_in_phases(node: Node) -> Node | None:
 
 
 def _terms_of(x: Node, axes: tuple[int, ...]) -> Node | None:
-    """The terms of the sum of `x` over these axes that its stride meets."""
+    """The terms of the sum of `x` over these axes that its stride meets, perhaps before a cast."""
+    if x.op == "cast":
+        (x,) = x.operands
     windows = _windows_of(x, axes)
-    if windows is not None:
-        return _terms(windows)
+    return _chosen_terms(x, axes) if windows is None else _terms(windows)
+
+
+def _chosen_terms(x: Node, axes: tuple[int, ...]) -> Node | None:
+    """The same if what is chosen, or 0, and what is compared for it are moved alike."""
     choice = x.operands[0] if x.op == "slice" else x
     if choice.op != "where" or not is_value(choice.operands[2], 0) or choice.operands[0].op not in COMPARISONS:
         return None
     condition, chosen, _ = choice.operands
     moved = (*condition.operands, chosen)
-    cut = [build("slice", part, **x.attrs) for part in moved] if x.op == "slice" else moved
-    parts = [_windows_of(part, axes) for part in cut]
-    found = [part for part in parts if part is not None]
-    if len(found) < len(parts) or len({_movement(part) for part in found}) > 1:
+    parts = [build("slice", part, **x.attrs) for part in moved] if x.op == "slice" else moved
+    found = [windows for windows in (_windows_of(part, axes) for part in parts) if windows is not None]
+    if len(found) < len(parts) or len(set(map(_movement, found))) > 1:
         return None
     first, second, terms = map(_terms, found)  # where windows have no element, `terms` has 0
     return where(build(condition.op, first, second), terms, splat(0, terms.type))
@@ -77,8 +81,6 @@ def _movement(windows: _Windows) -> tuple[Hashable, ...]:
 
 
 def _windows_of(x: Node, axes: tuple[int, ...]) -> _Windows | None:
-    if x.op == "cast":
-        (x,) = x.operands
     start, limit = (0,) * x.type.rank, x.shape
     if x.op == "slice" and max(x.attrs["stride"]) == 1:
         start, limit = x.attrs["start"], x.attrs["limit"]

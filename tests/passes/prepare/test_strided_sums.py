@@ -3,10 +3,14 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
 
+import lavax as lx
+import lavax.numpy as lnp
+from lavax import nn
 from lavax.ir import Node, TensorType, bfloat16, float32, interpret
 from lavax.ir.graph import graph_of, input_node
 from lavax.passes.build.builder import build, cast, slice_, sum_over
@@ -96,3 +100,35 @@ def test_what_is_prepared_has_no_strided_sums() -> None:
     assert [each.attrs["stride"] for each in spread] == [(1, 1)]
     numbers = RANDOM.integers(-5, 6, x.shape).astype(np.float32)
     np.testing.assert_array_equal(interpret(prepared, numbers)[0], interpret(graph_of([x], [node]), numbers)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("window", "stride", "padding"), [((3, 3), (2, 2), 1), ((2, 2), (2, 2), 0), ((5, 2), (3, 1), 0)]
+)
+def test_derivatives_of_pools_have_a_term_for_each_window_that_a_stride_meets(
+    window: tuple[int, int], stride: tuple[int, int], padding: int, dtype: str
+) -> None:
+    """Each window gives its weight to the first of its greatest elements; many are equal."""
+    x = RANDOM.integers(0, 3, (2, 13, 12, 3)).astype(np.float32)
+    pooled = lx.trace(lambda x: nn.max_pool(x, window, stride, padding, axes=(1, 2)))(x).outputs[0]
+    weights = RANDOM.integers(1, 9, pooled.shape).astype(np.float32)
+
+    def loss(x: Any, weights: Any) -> Any:
+        return lnp.sum(nn.max_pool(x, window, stride, padding, axes=(1, 2)) * weights)
+
+    graph = lx.trace(lx.grad(loss))(*(lnp.asarray(array, dtype) for array in (x, weights)))
+    prepared = prepare(graph)
+    met = [-(-size // step) for size, step in zip(window, stride, strict=True)]
+    terms = [node.operands[0].shape[axis] for node in prepared.nodes if node.op == "sum" for axis in node.attrs["axes"]]
+    assert prod(terms) == prod(met)
+    expected = np.zeros((2, 13 + 2 * padding, 12 + 2 * padding, 3))
+    padded = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)), constant_values=-1)
+    for image, row, column, channel in np.ndindex(*pooled.shape):
+        first, left = row * stride[0], column * stride[1]
+        part = padded[image, first : first + window[0], left : left + window[1], channel]
+        down, along = np.unravel_index(part.argmax(), part.shape)
+        expected[image, first + down, left + along, channel] += weights[image, row, column, channel]
+    inside = slice(padding, -padding or None)
+    (found,) = interpret(prepared, x, weights, dtype=np.float64)
+    np.testing.assert_array_equal(found, expected[:, inside, inside])

@@ -55,18 +55,20 @@ uint before = thread + 1 < LOCAL ? parts[thread + 1] : 0u;
 if (above + before < uint(count) && above + parts[thread] >= uint(count)) {
     int d = thread * SHARE + SHARE - 1;
     for (; above + before + counters[d] < uint(count); --d) before += counters[d];
-    found = uvec3(uint(d), before, counters[d]);
+    found[0] = uint(d);
+    found[1] = before;
+    found[2] = counters[d];
 }
 barrier();
-above += found.y;
+above += found[1];
 if (of_key) {
-    bound |= found.x << shift;
+    bound |= found[0] << shift;
     known |= digits << shift;
 } else {
-    end_bound |= found.x << shift;
+    end_bound |= found[0] << shift;
     end_known |= digits << shift;
 }
-if (above + found.z <= uint(ROOM)) break;
+if (above + found[2] <= uint(ROOM)) break;
 barrier();
 """
 _COUNT = """
@@ -142,7 +144,7 @@ class _Selection:
         body.line("if (thread == 0) stored = 0u;")
         if not self.is_short:
             declarations += [f"shared uint counters[{_DIGITS}];", f"shared uint parts[{self.local}];"]
-            declarations.append("shared uvec3 found;")
+            declarations.append("shared uint found[3];")
             self._find_bound()
         body.line("barrier();")
         with self._each_element() as elements:
