@@ -67,8 +67,8 @@ def known_number(value: Value) -> PythonScalar | None:
     if made.op != "constant":
         return None
     number: PythonScalar = made.attrs["value"]
-    whole = float(number) if dtype.is_float and made.dtype.is_integer else number
-    return whole if dtype.holds(whole) else None
+    held = float(number) if dtype.is_float and isinstance(number, int) else number
+    return held if dtype.holds(held) else None
 
 
 def _takes(number: Value, kind: str) -> bool:
