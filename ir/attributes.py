@@ -66,7 +66,7 @@ DOMAINS: dict[str, Domain] = {
     "value": NUMBER,
     **dict.fromkeys(("fold", "join", "keep", "name", "precision", "backward"), TEXT),
     **dict.fromkeys(("low", "high"), INTEGERS),
-    **dict.fromkeys(("along", "axes", "dilation", "interior", "limit", "start", "stride"), COUNTS),
+    **dict.fromkeys(("along", "axes", "dilation", "interior", "limit", "opposite", "start", "stride"), COUNTS),
     **dict.fromkeys(("batch", "contract", "window"), TWO_LISTS),
     **dict.fromkeys(("body", "condition"), GRAPH),
     **dict.fromkeys(("forward", "rule"), RULE),

@@ -131,6 +131,9 @@ def _of_type_4(node: Node, operands: Sequence[Value], transforms: Transforms) ->
     axis, sines = node.attrs["axis"], node.attrs["sines"]
     half, behind = x.shape[axis] // 2, prod(x.shape[axis + 1 :])
     if has_steps(half, largest_prime(x, transforms)):
+        is_beside = transforms.beside(2 * half, behind, x.type.size // (2 * half))
+        if is_beside and len(transforms.paired_steps(half, 1)) == 1:
+            return paired_lines.beside_each_other(x, axis, sines)
         steps = transforms.paired_steps(half, behind)
         if steps:
             return paired_lines.by_steps(x, axis, sines, steps)

@@ -21,6 +21,7 @@ from lavax.passes.build.builder import (
     negate,
     reshape,
     slice_along,
+    transpose,
 )
 from lavax.passes.complex_parts import arithmetic
 from lavax.passes.complex_parts.parts import Parts, parts
@@ -44,6 +45,15 @@ def by_steps(x: Node, axis: int, sines: bool, steps: Sequence[int]) -> Node:
         z = build("fourier_step", z, type=after, reverse=False)
         points, ahead = rest, ahead * width
     return build("fourier_to_paired", reshape(z, (lines, last, ahead, behind, 2)), type=x.type, sines=sines)
+
+
+def beside_each_other(x: Node, axis: int, sines: bool) -> Node:
+    """The same in one step of lines that are few neighbours in memory, which are read where they are, as if they lay
+    along memory, and written so."""
+    length, count = x.shape[axis], prod(x.shape[axis + 1 :])
+    order = [*(other for other in range(x.type.rank) if other != axis), axis]
+    lines = reshape(transpose(x, order), (x.type.size // length, length, 1))
+    return build("fourier_paired", lines, type=x.type, sines=sines, beside=count)
 
 
 def paired(x: Node, axis: int, sines: bool) -> Parts:

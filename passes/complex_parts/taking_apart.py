@@ -20,6 +20,7 @@ from lavax.passes.complex_parts.elementwise import RULES, Value
 from lavax.passes.complex_parts.folded_lines import with_folded_lines
 from lavax.passes.complex_parts.fourier import TRANSFORMS
 from lavax.passes.complex_parts.parts import Parts, interleaved, parts, separated
+from lavax.passes.complex_parts.real_spectra import with_real_spectra
 from lavax.passes.complex_parts.spectrum_parts import with_spectrum_parts
 from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import Transforms
@@ -33,7 +34,8 @@ def in_real_parts(graph: Graph, transforms: Transforms | None = None) -> Graph:
         return graph
     with located():
         ways = transforms or Transforms()
-        graph = with_cosine_spectra(with_spectrum_parts(with_cosine_lines(graph, ways), ways), ways)
+        graph = with_cosine_lines(with_real_spectra(graph, ways), ways)
+        graph = with_cosine_spectra(with_spectrum_parts(graph, ways), ways)
     inputs = [_interleaved_input(node) for node in graph.inputs]
     with located():
         given = [

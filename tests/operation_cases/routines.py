@@ -288,6 +288,23 @@ def _paired(op: str) -> Iterator[Case]:
         yield case_of(op, label, [values], {**attrs, "sines": sines}, type)
 
 
+# Shapes of half a spectrum, the axis of which it is, the length of the whole one, and axes of opposite frequencies.
+_HALVES: tuple[tuple[Shape, int, int, tuple[int, ...]], ...] = (
+    ((4, 5), 1, 8, (0,)), ((5, 4), 1, 6, (0,)), ((3, 4), 1, 7, (0,)), ((4, 3, 2), 1, 4, (0,)), ((3, 2, 3), 1, 3, (0,)),
+    ((3, 5, 4), 0, 4, (1, 2)), ((2, 3, 5), 2, 9, (1,)), ((3, 4, 5), 2, 8, (0, 1)), ((3, 4, 2), 0, 5, (1,)),
+    ((4,), 0, 6, ()),
+)  # fmt: skip
+
+
+def _whole_spectrum() -> Iterator[Case]:
+    for (shape, axis, length, opposite), dtype in product(_HALVES, (float32, float64)):
+        values = sample(generator(f"whole{shape}{axis}"), TensorType((*shape, 2), dtype))
+        result = (*shape[:axis], length, *shape[axis + 1 :], 2)
+        attrs = dict(axis=axis, length=length, opposite=opposite)
+        label = f"{dtype}-{shape}-{axis}-{length}"
+        yield case_of("whole_spectrum", label, [values], attrs, TensorType(result, dtype))
+
+
 # Lines, points of a real line, and the columns that are held of their frequencies.
 _ODD_LINES = ((1, 1, 1), (3, 7, 4), (2, 9, 5), (2, 15, 8), (5, 5, 4))
 
@@ -471,6 +488,7 @@ _BESIDE: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "fourier_cosines": ((6, 8, 1, 2), (2, 16, 3), {"reverse": True, "folded": -1}),
     "fourier_from_reals": ((6, 7, 1), (2, 4, 3, 2), {}),
     "fourier_join": ((6, 9, 2), (2, 16, 3), {"rest": 1}),
+    "fourier_paired": ((6, 8, 1), (2, 8, 3), {"sines": True}),
     "fourier_spectrum": ((6, 8, 3, 2), (2, 25, 3, 2), {"only": CONJUGATES}),
     "fourier_step": ((6, 8, 1, 5, 2), (2, 80, 3), {"reverse": True}),
     "fourier_to_half": ((6, 3, 1, 4, 2), (2, 11, 3, 2), {"columns": 7}),
@@ -508,7 +526,8 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fourier_cut": _cut,
     "fourier_filtered": _filtered,
     "fourier_join": partial(_also_beside, "fourier_join", _joins),
-    **{op: partial(_paired, op) for op in ("fourier_from_paired", "fourier_paired", "fourier_to_paired")},
+    **{op: partial(_paired, op) for op in ("fourier_from_paired", "fourier_to_paired")},
+    "fourier_paired": partial(_also_beside, "fourier_paired", partial(_paired, "fourier_paired")),
     "fourier_padded": _padded,
     "fourier_spectrum": partial(_also_beside, "fourier_spectrum", _spectra),
     "fourier_step": partial(_also_beside, "fourier_step", _fourier_steps),
@@ -516,6 +535,7 @@ MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fourier_to_reals": partial(_also_beside, "fourier_to_reals", _to_reals),
     "merge_runs": _merge_runs,
     "trigonometric_4": _trigonometric_4,
+    "whole_spectrum": _whole_spectrum,
     "search_sorted": _search_sorted,
     "count_digits": _count_digits,
     "move_by_digit": _move_by_digit,

@@ -16,6 +16,7 @@ from lavax.backends.vulkan.emit.fourier.lines.odd_lines import (
     emit_to_reals,
 )
 from lavax.backends.vulkan.emit.fourier.lines.paired_lines import emit_from_paired, emit_paired, emit_to_paired
+from lavax.backends.vulkan.emit.fourier.lines.whole_spectra import emit_whole
 from lavax.backends.vulkan.emit.fourier.lines_across import (
     emit_across_from_half,
     emit_across_from_reals,
@@ -127,6 +128,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "tridiagonal": RoutineEmitter(emit_tridiagonal),
     "tridiagonal_eigh": RoutineEmitter(emit_tridiagonal_eigh),
     "unsort": RoutineEmitter(emit_unsort),
+    "whole_spectrum": RoutineEmitter(emit_whole),
 }
 
 

@@ -29,7 +29,7 @@ _ONLY_WRITING = frozenset(
     ("fourier_cosines", "fourier_from_half", "fourier_from_reals", "fourier_join", "fourier_spectrum", "fourier_step")
     + ("fourier_to_half", "fourier_to_reals", "fourier_across_from_reals", "fourier_across_to_half")
     + ("fourier_across_from_half", "fourier_across_to_reals", "fourier_padded", "fourier_filtered", "fourier_cut")
-    + ("fourier_from_cosines", "fourier_from_paired", "fourier_paired", "fourier_to_paired")
+    + ("fourier_from_cosines", "fourier_from_paired", "fourier_paired", "fourier_to_paired", "whole_spectrum")
 )
 # Routines of which only the copy that comes before them reads the array; what they do to its copy they do by address.
 _AFTER_COPIES = frozenset(("join_places", "join_rows"))

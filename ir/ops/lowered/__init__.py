@@ -15,9 +15,10 @@ from lavax.ir.ops.lowered import (
     scatter,
     sorting,
     wavefront,
+    whole_spectra,
 )
 
 __all__ = [
     "attention", "convolved_lines", "cumulative", "depthwise", "fourier", "linear_algebra", "lines_across",
-    "odd_lines", "paired_lines", "scatter", "sorting", "wavefront",
+    "odd_lines", "paired_lines", "scatter", "sorting", "wavefront", "whole_spectra",
 ]  # fmt: skip

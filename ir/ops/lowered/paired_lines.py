@@ -13,6 +13,7 @@ import numpy as np
 from lavax.base.errors import ShapeError
 from lavax.ir.operation import Attributes, Operation, define
 from lavax.ir.ops.fourier import lines_of_type_4
+from lavax.ir.ops.lowered.beside import BESIDE, check_beside, put_beside
 from lavax.ir.ops.lowered.fourier import check_dtype, of_size
 from lavax.ir.types import TensorType
 
@@ -22,6 +23,9 @@ def _infer_paired(operands: Sequence[TensorType], attrs: Attributes, declared: T
     check_dtype("fourier_paired", x)
     if x.rank != 3 or x.shape[1] % 2 or x.shape[1] == 0:
         raise ShapeError(f"fourier_paired: {x} is no [lines,2·half,behind]")
+    check_beside("fourier_paired", attrs, x.shape[0])
+    if attrs["beside"] > 1 and x.shape[2] > 1:
+        raise ShapeError(f"fourier_paired: lines along memory are put beside each other, not those of {x}")
     return of_size("fourier_paired", declared, x, x.size)
 
 
@@ -75,8 +79,10 @@ def _evaluate_to_paired(
     return whole.astype(dtype).reshape(type.shape)
 
 
-# Transforms in one step: [b, 2h, c] -> [b, 2h, c].
-define(Operation("fourier_paired", "lowered", _infer_paired, _evaluate_paired, ("sines",), typed=True))
+# Transforms in one step: [b, 2h, c] -> [b, 2h, c]. With `beside` lines along memory (c = 1) lie beside each other in
+# the result (beside.py).
+_WHOLE, _WHOLE_BESIDE = ("sines", *BESIDE), put_beside(_evaluate_paired, 1)
+define(Operation("fourier_paired", "lowered", _infer_paired, _WHOLE_BESIDE, _WHOLE, True, defaults=BESIDE))
 # [b, 2n·m, c] -> [b, m, n, c, 2] for n `points`: the complex numbers of each line times exp(−πi·(4j + 1)/8nm), of which
 # `fourier_step` makes this. With `sines` the parts of each are the other way round.
 _FROM = ("points", "sines")

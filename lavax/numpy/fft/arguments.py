@@ -38,6 +38,12 @@ def complex_operand(x: ArrayLike) -> Value:
     return cast(value, complex_of(float64 if value.type.dtype.part == float64 else value.type.dtype))
 
 
+def wide_operand(x: ArrayLike) -> Value:
+    """`x` as complex numbers if it has these, or else as float32 or float64."""
+    value = as_value(x)
+    return complex_operand(value) if value.type.dtype.is_complex else real_operand("", value)
+
+
 def real_operand(name: str, x: ArrayLike) -> Value:
     """`x` as float32 or float64. Raises DtypeError for complex numbers."""
     value = as_value(x)

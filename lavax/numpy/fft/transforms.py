@@ -12,7 +12,16 @@ from lavax.numpy._core.operands import ArrayLike
 from lavax.numpy.arrays.complex_parts import conj
 from lavax.numpy.arrays.manipulation import moveaxis
 from lavax.numpy.elementwise.arithmetic import multiply
-from lavax.numpy.fft.arguments import Axes, complex_operand, factor, fitted, lengths_and_axes, one_length, real_operand
+from lavax.numpy.fft.arguments import (
+    Axes,
+    complex_operand,
+    factor,
+    fitted,
+    lengths_and_axes,
+    one_length,
+    real_operand,
+    wide_operand,
+)
 from lavax.numpy.fft.lines import complex_lines, half_spectra, real_lines
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
@@ -35,11 +44,12 @@ def _scaled(x: Value, by: float) -> Value:
 
 
 def _complex(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None, forward: bool) -> Value:
-    found = complex_operand(x)
+    found = wide_operand(x)
     lengths, chosen = lengths_and_axes(name, found.type, s, axes)
     for axis, length in zip(chosen, lengths, strict=True):
         found = fitted(name, found, axis, length)
     found = _scaled(found, factor(name, norm, [found.shape[axis] for axis in chosen], forward))
+    found = complex_operand(found)
     for axis in reversed(chosen):
         found = complex_lines(found, axis, forward)
     return found

@@ -59,6 +59,7 @@ from tests.ir.definitions.routines import (
     top_order,
     trigonometric_4,
     unsort,
+    whole_spectrum,
 )
 
 LINE_FOLDS: dict[str, Callable[[Any, Any], Any]] = {
@@ -117,6 +118,7 @@ DEFINITIONS: dict[str, Definition] = {
     "fourier_to_paired": fourier_to_paired,
     "fourier_to_reals": fourier_to_reals,
     "trigonometric_4": trigonometric_4,
+    "whole_spectrum": whole_spectrum,
     "sort": sort,
     "sort_order": sort_order,
     "sort_runs": sort_runs,

@@ -297,6 +297,18 @@ def _of_type_4(line: np.ndarray, sines: bool, k: int) -> float:
     )
 
 
+def whole_spectrum(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """A number of half the spectrum, or the conjugate of that whose frequencies are the opposite ones."""
+    (x,), axis, length = arrays, attrs["axis"], attrs["length"]
+    *at, side = (int(n) for n in place)
+    if at[axis] < x.shape[axis]:
+        return x[(*at, side)]
+    turned = [-k % x.shape[other] if other in attrs["opposite"] else k for other, k in enumerate(at)]
+    turned[axis] = length - at[axis]
+    return -x[(*turned, 1)] if side else x[(*turned, 0)]
+
+
+@_beside(1, -1, 1)
 def fourier_paired(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
     line, k, back = place
     return _of_type_4(arrays[0][line, :, back], attrs["sines"], int(k))

@@ -78,6 +78,26 @@ def test_lines_at_a_time_fill_part_of_a_cache() -> None:
         assert lines_at_a_time(step.kernels, CPU_DRIVER) == lines
 
 
+@pytest.mark.parametrize(
+    ("function", "shape", "dtype", "lines"),
+    [
+        (lnp.fft.rfft, (64, 5000, 3), "float32", 3),  # in place of 1
+        (lnp.fft.rfft, (64, 2400, 3), "float32", 3),
+        (lnp.fft.rfft, (64, 1700, 3), "float32", 6),  # in place of 4
+        (lnp.fft.rfft, (64, 2400, 5), "float32", 5),  # in place of 3
+        (lnp.fft.irfft, (64, 2501, 7), "complex64", 7),  # in place of 1
+        (lnp.fft.rfft, (64, 3125, 5), "float32", 5),  # in place of 2
+    ],
+)
+def test_lines_beside_each_other_are_taken_together(
+    function: Callable[..., Any], shape: tuple[int, ...], dtype: str, lines: int
+) -> None:
+    """Lines at a time are whole groups of neighbours: what one of them writes of a cache line, the others do soon."""
+    *_, step = _steps(_program(lambda x: function(x, axis=1), *shape, dtype=dtype))
+    assert step.in_turn and step.kernels[-1].graph.outputs[0].attrs["beside"] == shape[-1]
+    assert lines_at_a_time(step.kernels, CPU_DRIVER) == lines
+
+
 def test_what_they_do_is_printed() -> None:
     text = str(_program(lnp.fft.fft, 16, 4096))
     assert text.count("fourier_step") == 2 and "then, line by line, kind=routine" in text and "barrier" not in text

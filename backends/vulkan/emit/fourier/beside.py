@@ -12,7 +12,7 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.passes.kernels.index import Index, linear, quotient, remainder
 
 # Steps that give real lines, of which a number is two neighbours.
-_OF_PAIRS = frozenset(("fourier_join", "fourier_step"))
+_OF_PAIRS = frozenset(("fourier_join", "fourier_paired", "fourier_step"))
 
 
 @dataclass(frozen=True)

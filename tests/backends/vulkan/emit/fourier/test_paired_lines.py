@@ -38,7 +38,9 @@ def test_steps() -> None:
         ((8, 1024), 1, both),
         ((8, 4096), 1, ["from_paired", "step", "to_paired"]),
         ((64, 8), 0, ["paired"]),
-        ((64, 3), 0, ["paired"]),
+        ((64, 3), 0, ["transpose", "paired"]),  # along memory, read and written beside each other
+        ((64, 64, 3), 1, ["transpose", "paired"]),
+        ((64, 64, 17), 1, ["paired"]),
         ((2, 512, 8), 1, both),
         ((2, 512, 3), 1, both),
         ((100000, 2), 0, ["from_paired", "step", "step", "to_paired"]),
