@@ -48,6 +48,32 @@ def cases_of(op: str) -> tuple[Case, ...]:
     return () if op in WITHOUT_CASES else tuple(_thinned(_MAKERS[op]()))
 
 
+def covering_cases(op: str) -> list[Case]:
+    """Few of them, in which every operand's shape and dtype occurs, and every value of every attribute.
+
+    All cases of special values are among them where these decide what is read or written. What an elementwise operation
+    makes of one does not hang on sizes.
+    """
+    cases = cases_of(op)
+    traits = [_traits(case) for case in cases]
+    missing = set().union(*traits)
+    chosen = set()
+    while missing:
+        best = max(range(len(cases)), key=lambda place: len(traits[place] & missing))
+        chosen.add(best)
+        missing -= traits[best]
+    whole = OPERATIONS[op].family != "elementwise"
+    return [case for place, case in enumerate(cases) if place in chosen or (case.special and whole)]
+
+
+def _traits(case: Case) -> frozenset[tuple[Any, ...]]:
+    nodes = (*case.graph.inputs, case.node)
+    shapes = {("shape", place, node.shape) for place, node in enumerate(nodes)}
+    dtypes = {("dtype", place, node.dtype) for place, node in enumerate(nodes)}
+    attributes = {("attribute", name, repr(value)) for name, value in case.node.attrs.items()}
+    return frozenset({("special", case.special)} | shapes | dtypes | attributes)
+
+
 def _thinned(cases: Iterator[Case]) -> Iterator[Case]:
     """All cases of some dtypes, and of the others a few, with values that are special."""
     kept: Counter[tuple[Any, ...]] = Counter()

@@ -26,6 +26,7 @@ from lavax.passes.simplify import remove_stop_gradient
 from tests.backends.vulkan.emit.emission import dispatch_of
 from tests.backends.vulkan.emit.matrix_emulation import emulated
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with
+from tests.sweeps import all_pairs
 
 
 def value_of(index: Index) -> int:
@@ -82,27 +83,24 @@ def test_what_is_needed_first_is_read_first() -> None:
     assert steps == sorted(steps)
 
 
-@pytest.mark.parametrize("held", [True, False])
-@pytest.mark.parametrize(
-    ("form", "size"),
-    [
-        ((64, 64, 64, 2, 2), 16),
-        ((32, 48, 64, 2, 2, 2), 8),  # 64 x 96 in slices of half the steps, at half its size
-    ],
-)
-@pytest.mark.parametrize(
-    ("shapes", "swapped"),
-    [(((128, 128), (128, 192)), False), (((96, 128), (72, 96)), True), (((2, 72, 64), (2, 64, 104)), False)],
-)
+# Two operands, and whether both are transposed.
+OPERANDS = [(((128, 128), (128, 192)), False), (((96, 128), (72, 96)), True), (((2, 72, 64), (2, 64, 104)), False)]
+# A tile, and the size of its matrices.
+TILES = [
+    ((64, 64, 64, 2, 2), 16),
+    ((32, 48, 64, 2, 2, 2), 8),  # 64 x 96 in slices of half the steps, at half its size
+]
+
+
+@all_pairs(operands=OPERANDS, of=TILES, held=[True, False])
 def test_products_that_read_ahead_are_right(
-    shapes: tuple[tuple[int, ...], ...],
-    swapped: bool,
-    form: tuple[int, ...],
-    size: int,
+    operands: tuple[tuple[tuple[int, ...], ...], bool],
+    of: tuple[tuple[int, ...], int],
     held: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Operands in 16 bits are read ahead, and those that are rounded on their way are not. On any device."""
+    (shapes, swapped), (form, size) = operands, of
     matrices = (MatrixShape("bf16", size, size, size),)
     tile = cooperative_tile(form, "bf16", replace(backend().profile, matrices=matrices))
     device, lanes = backend_with(kind="gpu", matrices=matrices), backend().profile.subgroup_size

@@ -113,6 +113,8 @@ def test_tiles_of_emulated_matrices_are_right(
     assert_agrees(graph, (numbers(*left), numbers(*right)), device=device)
 
 
+LARGE_TILES = [(64, 96, 64, 2, 2), (64, 64, 64, 2, 2), (32, 32, 128, 2, 2, 2)]
+
 LARGE_PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], tuple[int, ...]]] = {
     "several tiles": (lambda x, w: x @ w, (128, 128), (128, 192)),
     "transposed": (lambda x, w: x.T @ w.T, (128, 72), (104, 128)),
@@ -128,13 +130,36 @@ LARGE_PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], tupl
 }
 
 
-@each_value(
-    name=list(LARGE_PRODUCTS), numbers_of_tile=[(64, 96, 64, 2, 2), (64, 64, 64, 2, 2), (32, 32, 128, 2, 2, 2)]
-)
+# What the others have, some of these have as well, or small tiles of the same kernel.
+SOME_LARGE_PRODUCTS = [
+    "several tiles",
+    "first transposed",
+    "second transposed",
+    "of odd extents, transposed",
+    "batched",
+    "with a row and a column around it",
+    "of 16 bits",
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("numbers_of_tile", LARGE_TILES)
+@pytest.mark.parametrize("name", [name for name in LARGE_PRODUCTS if name not in SOME_LARGE_PRODUCTS])
+def test_large_tiles_of_emulated_matrices_are_right_in_other_products(
+    name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_large_tile_is_right(name, numbers_of_tile, monkeypatch)
+
+
+@each_value(name=SOME_LARGE_PRODUCTS, numbers_of_tile=LARGE_TILES)
 def test_large_tiles_of_emulated_matrices_are_right(
     name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tiles that training runs on GPUs, of matrices as theirs: six of a subgroup, four, or one of half the sum."""
+    assert_large_tile_is_right(name, numbers_of_tile, monkeypatch)
+
+
+def assert_large_tile_is_right(name: str, numbers_of_tile: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     assert numbers_of_tile in COOPERATIVE_TILES
     matrices = (MatrixShape("bf16", 16, 16, 16),)
     tile = cooperative_tile(numbers_of_tile, "bf16", replace(backend().profile, matrices=matrices))

@@ -104,23 +104,38 @@ def copies_vectors(main: str) -> bool:
     return "either(" in main and "lx_bf16_from_bits" not in main
 
 
+# Products of columns end to end that are along the sum, and others, each of operands that are read ahead, and not.
+SIDE, TURN, UNEVEN = (side_by_side, WIDTH, True), (in_turn, WIDTH, True), (uneven, WIDTH - 12, False)
+
+
 @pytest.mark.parametrize(
-    ("joined", "wanted", "copied", "reads_ahead"),
+    ("joined", "wanted", "copied", "reads_ahead", "along_sum"),
     [
-        (side_by_side, WIDTH, True, True),
-        (side_by_side, WIDTH, True, False),
-        (in_turn, WIDTH, True, True),
-        (in_turn, WIDTH, True, False),
-        (uneven, WIDTH - 12, False, True),
-        (uneven, WIDTH - 12, False, False),
-        (between, WIDTH - 24, False, False),
-        (between_twice, WIDTH - 32, False, False),
-        (across, WIDTH - 24, False, False),
-        (in_halves, WIDTH - 24, False, False),
-        (repeated, WIDTH, False, False),
+        (*SIDE, True, True),
+        (*SIDE, False, False),
+        (*TURN, True, False),
+        (*TURN, False, True),
+        (*UNEVEN, True, True),
+        (*UNEVEN, False, False),
+        *(pytest.param(*TURN, ahead, ahead, marks=pytest.mark.long) for ahead in (True, False)),
+        *(
+            pytest.param(*joined, ahead, not ahead, marks=pytest.mark.long)
+            for joined in (SIDE, UNEVEN)
+            for ahead in (True, False)
+        ),
+        *(
+            (joined, wanted, False, False, along_sum)
+            for joined, wanted in (
+                (between, WIDTH - 24),
+                (between_twice, WIDTH - 32),
+                (across, WIDTH - 24),
+                (in_halves, WIDTH - 24),
+                (repeated, WIDTH),
+            )
+            for along_sum in (True, False)
+        ),
     ],
 )
-@pytest.mark.parametrize("along_sum", [True, False])
 def test_vectors_come_from_the_array_that_has_them(
     joined: Callable[..., Any],
     wanted: int,
