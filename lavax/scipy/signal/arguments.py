@@ -1,6 +1,7 @@
 """Arrays, modes and lengths as users give them to convolutions."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -21,6 +22,11 @@ def require(name: str, what: str, given: Any, known: Sequence[str]) -> None:
 def require_rate(name: str, fs: float) -> None:
     if not fs > 0:
         raise ValueError(f"scipy.signal.{name}: fs must be positive, got {fs!r}")
+
+
+def warn(name: str, message: str) -> None:
+    """A UserWarning, as SciPy gives it."""
+    warnings.warn(f"scipy.signal.{name}: {message}", UserWarning, stacklevel=4)
 
 
 def pair(name: str, in1: ArrayLike, in2: ArrayLike, rank: int | None = None) -> tuple[Value, Value]:

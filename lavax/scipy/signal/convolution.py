@@ -25,6 +25,8 @@ _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 def _convolved(first: Value, second: Value, mode: str, late: bool = False) -> Value:
     if not first.ndim:
         return lnp.multiply(first, second)
+    if first.type.dtype == bool_:
+        return lnp.astype(_convolved(lnp.astype(first, "int32"), lnp.astype(second, "int32"), mode, late), bool)
     kept = [kept_range(extent, width, mode, late) for extent, width in zip(first.shape, second.shape, strict=True)]
     padding = []
     for extent, width, (start, length) in zip(first.shape, second.shape, kept, strict=True):
@@ -117,6 +119,11 @@ def correlate2d(
     fillvalue: ArrayLike = 0,
     precision: Any = None,
 ) -> Value:
-    """`correlate` of two matrices; arguments and errors as of `convolve2d`."""
+    """`correlate` of two matrices; arguments and errors as of `convolve2d`.
+
+    In mode "valid", if `in2` is the larger one, the result is the conjugate of that, as in SciPy and JAX.
+    """
     first, second = pair("correlate2d", in1, in2, 2)
-    return _at_boundary("correlate2d", first, lnp.conj(lnp.flip(second)), mode, boundary, fillvalue, late=True)
+    found = _at_boundary("correlate2d", first, lnp.conj(lnp.flip(second)), mode, boundary, fillvalue, late=True)
+    changes_places = mode == "valid" and any(a < b for a, b in zip(first.shape, second.shape, strict=True))
+    return lnp.conj(found) if changes_places and found.type.dtype.is_complex else found

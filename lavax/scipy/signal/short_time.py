@@ -20,6 +20,7 @@ from lavax.scipy.signal.spectra import (
     Segments,
     density_scale,
     frequencies,
+    has_one_side,
     line_of,
     scale_dtype,
     segments_of,
@@ -65,7 +66,7 @@ def stft(
     if padded:
         missing = -(line.shape[-1] - cut.width) % cut.step % cut.width
         line = lnp.pad(line, [*[(0, 0)] * (line.ndim - 1), (0, missing)])
-    onesided = return_onesided and not line.type.dtype.is_complex
+    onesided = return_onesided and has_one_side("stft", line)
     scale = lnp.sqrt(density_scale(cut.window, fs, _SCALINGS[scaling]))
     found = transforms(line, cut, detrend, onesided) * scale
     starts = cut.step * np.arange(found.shape[-2])

@@ -18,7 +18,7 @@ from lavax.numpy._core.axes import normal_axis
 from lavax.numpy._core.broadcasting import common_dtype
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
-from lavax.scipy.signal.arguments import require, require_rate
+from lavax.scipy.signal.arguments import require, require_rate, warn
 from lavax.scipy.signal.detrending import detrend as without_trend
 from lavax.scipy.signal.windows import Window, named_window
 from lavax.tracer.values.value import Value
@@ -53,6 +53,8 @@ def segments_of(
 ) -> Segments:
     """The segments of a signal of that length, None if it is not known yet; a named window has that dtype.
 
+    Warns if `nperseg` is more than the length, which is taken then.
+
     Raises ValueError for numbers that do not fit each other.
     """
     is_named = isinstance(window, (str, tuple, int, float))
@@ -64,7 +66,10 @@ def segments_of(
     width = points.size if points is not None else 256 if nperseg is None else int(nperseg)
     if width < 1:
         raise ValueError(f"scipy.signal.{name}: nperseg must be at least 1, got {nperseg}")
-    width = width if length is None else min(width, length)
+    if length is not None and width > length:
+        if nperseg is not None:
+            warn(name, f"nperseg {width} is more than the {length} elements of the signal, which are taken")
+        width = length
     overlap = width // 2 if noverlap is None else int(noverlap)
     if not 0 <= overlap < width:
         bounds = f"at least 0 and less than nperseg {width}"
@@ -90,6 +95,13 @@ def line_of(name: str, x: ArrayLike, axis: int) -> tuple[Value, int]:
         raise shape_error(f"scipy.signal.{name} takes signals with elements, got {value.type}")
     place = normal_axis(f"scipy.signal.{name}", axis, value.type)
     return lnp.moveaxis(value, place, -1), place
+
+
+def has_one_side(name: str, signal: Value) -> bool:
+    """Whether one side of the frequencies tells the other, which it does of real signals; a warning for others."""
+    if signal.type.dtype.is_complex:
+        warn(name, "the signal is complex, so it has frequencies of both signs; return_onesided=False says so")
+    return not signal.type.dtype.is_complex
 
 
 def density_scale(window: Value, fs: float, scaling: str) -> Value:
@@ -171,7 +183,7 @@ def csd(
         longest = max(first.shape[-1], second.shape[-1])
         first, second = (_continued(each, longest) for each in (first, second))
     cut = segments_of("csd", window, nperseg, noverlap, nfft, first.shape[-1], scale_dtype(first))
-    onesided = return_onesided and not first.type.dtype.is_complex
+    onesided = return_onesided and has_one_side("csd", first)
     found = _powers(first, second, cut, fs, detrend, onesided, scaling)
     if average == "median":
         bias = _median_bias(found.shape[-2])
@@ -255,7 +267,7 @@ def spectrogram(
     cut = segments_of("spectrogram", window, nperseg, 0, nfft, length, dtype)
     overlap = cut.width // 8 if noverlap is None else noverlap
     cut = segments_of("spectrogram", window, nperseg, overlap, nfft, length, dtype)
-    onesided = return_onesided and not line.type.dtype.is_complex
+    onesided = return_onesided and has_one_side("spectrogram", line)
     if mode == "psd":
         found = _powers(line, line, cut, fs, detrend, onesided, scaling)
     else:

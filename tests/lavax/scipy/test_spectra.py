@@ -95,7 +95,7 @@ SPECTRA: dict[str, tuple[str, tuple[np.ndarray, ...], dict[str, Any]]] = {
     "median": ("welch", (LINE,), {"nperseg": 32, "average": "median", "scaling": "spectrum"}),
     "linear trend": ("welch", (LINE,), {"nperseg": 40, "detrend": "linear", "window": ("kaiser", 5.0)}),
     "two sides": ("welch", (LINE,), {"nperseg": 32, "return_onesided": False}),
-    "complex": ("welch", (COMPLEX,), {"nperseg": 16}),
+    "complex": ("welch", (COMPLEX,), {"nperseg": 16, "return_onesided": False}),
     "own window": ("welch", (LINE,), {"window": np.hanning(24).astype("f"), "detrend": False}),
     "csd": ("csd", (LINE, LINE[::-1].copy()), {"nperseg": 32, "fs": 3.0}),
     "csd of a shorter signal": ("csd", (LINE, LINE[5:150]), {"nperseg": 32}),
@@ -111,7 +111,11 @@ SPECTRA: dict[str, tuple[str, tuple[np.ndarray, ...], dict[str, Any]]] = {
     "stft of a mirrored signal": ("stft", (ROWS,), {"nperseg": 16, "boundary": "even", "axis": 1}),
     "stft of a turned signal": ("stft", (LINE,), {"nperseg": 16, "boundary": "odd", "detrend": "constant"}),
     "stft of a continued signal": ("stft", (LINE,), {"nperseg": 16, "boundary": "constant", "padded": False}),
-    "stft of the signal alone": ("stft", (COMPLEX,), {"nperseg": 16, "boundary": None, "noverlap": 4}),
+    "stft of the signal alone": (
+        "stft",
+        (COMPLEX,),
+        {"nperseg": 16, "boundary": None, "noverlap": 4, "return_onesided": False},
+    ),
 }
 
 
@@ -148,7 +152,7 @@ def test_phases(mode: str) -> None:
 def test_the_inverse_gives_the_signal_back(array: str, named: dict[str, Any]) -> None:
     x = {"line": LINE, "rows": np.moveaxis(ROWS, 1, -1), "complex": COMPLEX}[array]
     one = array != "complex"
-    transform = signal.stft(x, **named)[2]
+    transform = signal.stft(x, return_onesided=one, **named)[2]
     inverse = {**named, "input_onesided": one}
     times, found = signal.istft(transform, **inverse)
     np.testing.assert_allclose(np.asarray(found)[..., : x.shape[-1]], x, atol=2e-5)
@@ -226,7 +230,7 @@ def test_batches_and_programs() -> None:
         (lambda: signal.welch(LINE, fs=0.0), ValueError, "fs must be positive, got 0.0"),
         (lambda: signal.istft(ROWS, fs=-1), ValueError, "fs must be positive, got -1"),
         (lambda: signal.spectrogram(LINE, mode="db"), ValueError, "mode must be one of psd, complex"),
-        (lambda: signal.stft(LINE, boundary="wrap"), ValueError, "boundary must be one of even, odd"),
+        (lambda: signal.stft(LINE, nperseg=32, boundary="wrap"), ValueError, "boundary must be one of even, odd"),
         (lambda: signal.stft(np.zeros(0, "f")), lx.ShapeError, "takes signals with elements"),
         (lambda: signal.istft(LINE), lx.ShapeError, "takes arrays of two axes and more"),
         (lambda: signal.istft(ROWS, time_axis=1, freq_axis=1), lx.ShapeError, "time_axis and freq_axis must differ"),
@@ -237,3 +241,34 @@ def test_batches_and_programs() -> None:
 def test_wrong_arguments(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_what_a_signal_decides_for_an_argument_is_warned_of() -> None:
+    for call in (signal.stft, signal.welch, signal.spectrogram, lambda x, **named: signal.csd(x, x, **named)):
+        with pytest.warns(UserWarning, match="the signal is complex, so it has frequencies of both signs"):
+            assert call(COMPLEX, nperseg=32)[0].size == 32
+        with pytest.warns(UserWarning, match="nperseg 300 is more than the 211 elements"):
+            assert call(LINE, nperseg=300)[0].size == 106
+        call(COMPLEX, nperseg=32, return_onesided=False)
+    signal.welch(LINE)
+    with pytest.warns(UserWarning, match="nperseg 256 is more than the 211 elements"):
+        signal.stft(LINE)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_correlations_of_complex_matrices_whatever_is_the_larger_one(mode: Any, is_turned: bool) -> None:
+    """SciPy conjugates the smaller one in "valid", which is not the second one always."""
+    large, small = COMPLEX[:, :12].reshape(4, 6), COMPLEX[:, 20:23].reshape(2, 3)
+    first, second = (small, large) if is_turned else (large, small)
+    close(signal.correlate2d(first, second, mode), scipy.signal.correlate2d(first, second, mode))
+    close(signal.correlate(first, second, mode), scipy.signal.correlate(first, second, mode))
+
+
+@pytest.mark.parametrize("name", ["convolve", "correlate", "convolve2d", "correlate2d"])
+def test_truth_values_are_joined(name: str) -> None:
+    shape = (3, 7) if name.endswith("2d") else (21,)
+    mask, small = (LINE[:21] > 0.5).reshape(shape), np.ones((2,) * len(shape), bool)
+    found = getattr(signal, name)(mask, small)
+    assert found.dtype == bool
+    np.testing.assert_array_equal(found, getattr(scipy.signal, name)(mask.astype(int), small.astype(int)) > 0)
