@@ -240,6 +240,30 @@ def test_the_shader_takes_two_turns_at_a_time() -> None:
     assert "& 1) != 0) {" in main and "moved" not in main
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("name", ["an odd number of turns", "products"])
+def test_the_copy_behind_an_odd_number_of_turns_waits_once(
+    name: str, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For what the last turn wrote, whether the copy waited where it stood or something before it did."""
+
+    def handed_on(turns: Turns) -> Turn:
+        found = hand_on(turns)
+        assert isinstance(found, Turns) and found.exchanged
+        members = [
+            replace(each, copy=replace(each.copy, barrier=waits)) if isinstance(each, HandedOn) else each
+            for each in found.members
+        ]
+        return replace(found, members=tuple(members))
+
+    monkeypatch.setattr("lavax.backends.vulkan.emit.loop.workgroup.hand_on", handed_on)
+    main = _loop_of(LOOPS[name], _array(32, 32)).partition("void main")[2]
+    copies = main.partition("& 1) != 0) {")[2].partition("}")[0].split(";")
+    assert "Barrier" in copies[0] and "kernel" in "".join(copies)
+    assert sum("Barrier()" in line for line in copies) == 1
+
+
 def _kernel(*arrays: int | Place, is_copy: bool = False, positions: tuple[int, ...] = ()) -> Member:
     places = tuple(array if isinstance(array, Place) else Place(array, 4096) for array in arrays)
     return Member(Launch(Shader(""), (), (1, 1, 1)), places, 1, is_copy, None, True, 1, Work(), positions)
