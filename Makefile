@@ -11,6 +11,8 @@ EXAMPLES := $(wildcard examples/*.py)
 ROOMS := tracer ir passes backends shaders_glsl
 # One process a core: drivers compile shaders on one core at a time.
 IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
+# Tests and tools start some hundred processes: without bytecode on disk each compiles all modules anew, for 0.7 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo examples test test-newer-mesa test-long fuzz bench accuracy docs lint wheel test-wheel clean
 
