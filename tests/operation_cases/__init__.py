@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from typing import Any
 
 from lavax.ir import OPERATIONS
@@ -49,7 +50,7 @@ def cases_of(op: str) -> tuple[Case, ...]:
 
 
 def covering_cases(op: str) -> list[Case]:
-    """Few of them, in which every operand's shape and dtype occurs, and every value of every attribute.
+    """Few of them, in which every operand's dtype occurs, and every shape with every value of every attribute.
 
     All cases of special values are among them where these decide what is read or written. What an elementwise operation
     makes of one does not hang on sizes.
@@ -71,7 +72,8 @@ def _traits(case: Case) -> frozenset[tuple[Any, ...]]:
     shapes = {("shape", place, node.shape) for place, node in enumerate(nodes)}
     dtypes = {("dtype", place, node.dtype) for place, node in enumerate(nodes)}
     attributes = {("attribute", name, repr(value)) for name, value in case.node.attrs.items()}
-    return frozenset({("special", case.special)} | shapes | dtypes | attributes)
+    together = set(product(shapes, attributes))  # whose rules hang on both, as those of an axis do
+    return frozenset({("special", case.special)} | shapes | dtypes | attributes | together)
 
 
 def _thinned(cases: Iterator[Case]) -> Iterator[Case]:

@@ -10,8 +10,8 @@ from tests.backends.vulkan.run.execution import assert_agrees
 from tests.operation_cases import Case, cases_of, covering_cases
 
 # Nearly every case costs the driver the compilation of a shader, of tens of milliseconds. Compiled programs, which have
-# their sizes in their shaders, run all special values and a few of the other cases; eager ones meet every shape, dtype
-# and attribute.
+# their sizes in their shaders, run all special values and a few of the other cases; eager ones meet every dtype, and
+# every shape with every attribute.
 _EVERY = 5
 
 
