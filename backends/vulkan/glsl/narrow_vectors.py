@@ -100,6 +100,10 @@ def packed(body: Body, four: str, dtype: DType) -> str:
     return f"{bits}.xz | {bits}.yw << 16"
 
 
+# GLSL's names of the orders of a matrix's elements in memory.
+ROW_MAJOR, COLUMN_MAJOR = (f"gl_CooperativeMatrixLayout{order}Major" for order in ("Row", "Column"))
+
+
 def matrix_type(body: Body, use: str, rows: int, columns: int) -> str:
     """The type of a subgroup's matrices: of sums in float32, or of operands, whose elements are written as float16_t
     also if they are bfloat16 (compile/brain_floats.py)."""

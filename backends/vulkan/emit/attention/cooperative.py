@@ -14,14 +14,23 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from lavax.backends.vulkan.compile.brain_floats import BRAIN_FLOATS
 from lavax.backends.vulkan.emit.attention.cooperative_shape import STATISTICS, CooperativeShape, operands_of_rows
+from lavax.backends.vulkan.emit.attention.folded_rows import FoldedRows
 from lavax.backends.vulkan.emit.attention.matrix_elements import BELOW, BESIDE, ELEMENT, ElementPart, ElementRow
 from lavax.backends.vulkan.emit.attention.operands_of_rows import OperandsOfRows
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
-from lavax.backends.vulkan.emit.attention.tiles import BEFORE, BEHIND, BLOCK, AttentionTile, Part, Row, Tiles, joined
+from lavax.backends.vulkan.emit.attention.tiles import BEFORE, BEHIND, BLOCK, AttentionTile, Part, Row, Tiles
 from lavax.backends.vulkan.glsl.expressions import VECTOR
 from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.launch import Launch, grid
-from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT, eight_in_memory, matrix_type, packed, source_of
+from lavax.backends.vulkan.glsl.narrow_vectors import (
+    COLUMN_MAJOR,
+    EIGHT,
+    ROW_MAJOR,
+    eight_in_memory,
+    matrix_type,
+    packed,
+    source_of,
+)
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
@@ -34,9 +43,6 @@ from lavax.passes.kernels.kernel import Kernel
 _NEXT_BLOCK = "next_block"
 # Where a block's buffer begins, counted from the first one.
 _TURN = "turn"
-_ROW_MAJOR, _COLUMN_MAJOR = (f"gl_CooperativeMatrixLayout{order}Major" for order in ("Row", "Column"))
-# The functions that join two elements of a row, by the operation.
-_JOINING = {"max": "greater_of", "+": "sum_of"}
 
 
 class CooperativeTiles(Tiles):
@@ -67,11 +73,11 @@ class CooperativeTiles(Tiles):
         self.compared = [*behind, (BEFORE, highest)] if highest < problem.keys - 1 else behind
         self.loads_places = shape.loads_places and not self.is_biased and not self.is_masked
         self.places_at = shape.vectors(stages, problem.by_keys) - shape.vectors_of_places
-        self.joining: set[str] = set()
+        self.folded_rows = FoldedRows(self)
         self.operands_of_rows = OperandsOfRows(self, operands_of_rows(stages))
         self.buffer = shape.buffer_vectors(stages, problem.by_keys)
-        end = shape.subgroups * shape.own_vectors + self.buffer
-        self.statistics_at = end - len(STATISTICS) * shape.columns // VECTOR
+        self.sees_all = False  # whether nothing is hidden in the blocks of the loop that is written
+        self.statistics_at = shape.columns_at + self.buffer - len(STATISTICS) * shape.columns // VECTOR
         self.turn = f" + {_TURN}" if shape.buffers > 1 else ""
         assert node.attrs["precision"] == self.dtype.name, "matrices have the dtype that the operands are exact in"
         self.line("int subgroup = int(gl_SubgroupID);")
@@ -113,16 +119,16 @@ class CooperativeTiles(Tiles):
         """The name of something of a row of matrices."""
         return f"{name}{row}{end}" if self.shape.down > 1 else name
 
-    def _sum_kind(self) -> str:
+    def sum_kind(self) -> str:
         return matrix_type(self.body, "Accumulator", self.shape.shape.m, self.shape.shape.n)
 
     def _begin(self, names: Sequence[str], number: str) -> None:
-        kind = self._sum_kind()
+        kind = self.sum_kind()
         self.line(f"{kind} {', '.join(f'{name} = {kind}({number})' for name in names)};")
 
     def _repeated(self, name: str, at: str, layout: str) -> None:
         """Declares a matrix whose rows, or columns, all are the numbers at a place of shared memory."""
-        self.line(f"{self._sum_kind()} {name};")
+        self.line(f"{self.sum_kind()} {name};")
         self.line(f"coopMatLoad({name}, staged, {at}, 0, {layout});")
 
     def rows(self) -> Iterator[Row]:
@@ -143,7 +149,7 @@ class CooperativeTiles(Tiles):
             self._begin(self.row_names(name), number)
 
     def declare_rows(self, *names: str) -> None:
-        self.line(f"{self._sum_kind()} {', '.join(each for name in names for each in self.row_names(name))};")
+        self.line(f"{self.sum_kind()} {', '.join(each for name in names for each in self.row_names(name))};")
 
     def parts(self, *statistics: Node) -> Iterator[ElementPart]:
         for number in range(self.across):
@@ -151,13 +157,15 @@ class CooperativeTiles(Tiles):
                 for each, operand in enumerate(self.statistics):
                     if operand in statistics:
                         place = (each * self.width + number * self.shape.shape.n) // VECTOR
-                        self._repeated(f"statistic_{each}", f"{self.statistics_at + place}{self.turn}", _ROW_MAJOR)
+                        self._repeated(f"statistic_{each}", f"{self.statistics_at + place}{self.turn}", ROW_MAJOR)
                 for row in range(self.shape.down):
                     with self._elements(self.is_biased and not statistics):
                         yield ElementPart(self, row, number)
 
     def parts_to_hide(self, of_scores: bool) -> Iterator[Part]:
         """Lanes of a subgroup go over a tile's matrices if one has such elements, which is the same for all lanes."""
+        if self.sees_all:
+            return
         masked = of_scores and self.is_masked
         parts = [ElementPart(self, row, number) for number in range(self.across) for row in range(self.shape.down)]
         some = parts if masked else [part for part in parts if part.may_hide(of_scores)]
@@ -209,11 +217,11 @@ class CooperativeTiles(Tiles):
         self.line("subgroupBarrier();")
 
     def _declare_places(self, at: str) -> None:
-        self._repeated("over", at, _ROW_MAJOR)
+        self._repeated("over", at, ROW_MAJOR)
         if self.compared or self.is_biased or self.is_masked:
-            self._repeated("down", at, _COLUMN_MAJOR)
+            self._repeated("down", at, COLUMN_MAJOR)
         if self.compared:
-            self.line(f"{self._sum_kind()} ahead;")
+            self.line(f"{self.sum_kind()} ahead;")
             self.line("for (int e = 0; e < ahead.length(); ++e) ahead[e] = over[e] - down[e];")
 
     def _open_statistics_of_rows(self) -> None:
@@ -222,7 +230,7 @@ class CooperativeTiles(Tiles):
                 value = self.body.value(operand, (*self.batch, self.row(row))).text
                 self.line(f"staged[own + row / {VECTOR}][row % {VECTOR}] = floatBitsToUint({value});")
                 self.line("subgroupBarrier();")
-                self._repeated(name, "own", _COLUMN_MAJOR)
+                self._repeated(name, "own", COLUMN_MAJOR)
                 self.line("subgroupBarrier();")
 
     def any_lane(self, condition: str) -> str:
@@ -231,42 +239,7 @@ class CooperativeTiles(Tiles):
         return f"subgroupBallot({condition}) != uvec4(0u)"
 
     def folded(self, join: str, names: Sequence[str]) -> None:
-        if not self.converts:
-            for name in names:
-                self._fold_in_shared_memory(join, name)
-            return
-        self.body.uses.extension("cooperative_matrix_2")
-        self.joining.add(join)
-        for name in names:
-            reduced = self.body.name()
-            self.line(f"{self._sum_kind()} {reduced};")
-            self.line(f"coopMatReduceNV({reduced}, {name}, gl_CooperativeMatrixReduceRowNV, {_JOINING[join]});")
-            self.line(f"{name} = {reduced};")
-
-    def _fold_in_shared_memory(self, join: str, name: str) -> None:
-        """Each lane joins its part of a row, lanes of a row join theirs, and the results are repeated in the matrix."""
-        own, four, across = self.body.name(), self.body.name(), self.shape.across
-        vectors = self.shape.shape.n // VECTOR
-        stride = vectors | 1
-        self.line(f"coopMatStore({name}, staged, own, {stride}, {_ROW_MAJOR});")
-        self.line("subgroupBarrier();")
-        first = f"own + row * {stride} + place * {vectors} / {across}"
-        self.line(f"vec4 {four} = uintBitsToFloat(staged[{first}]);")
-        for number in range(1, -(-vectors // across)):
-            self.line(f"{four} = {joined(join, four, f'uintBitsToFloat(staged[{first} + {number}])')};")
-        halves = (joined(join, f"{four}.{a}", f"{four}.{b}") for a, b in ("xy", "zw"))
-        self.line(f"float {own} = {joined(join, *halves)};")
-        if across > vectors and join == "+":
-            self.line(f"if (place % {across // vectors} != 0) {own} = 0.0;  // another lane has this vector, too")
-        distance = self.shape.shape.m
-        while distance < self.shape.lanes:
-            self.line(f"{own} = {joined(join, own, f'subgroupShuffleXor({own}, {distance}u)')};")
-            distance *= 2
-        self.line("subgroupBarrier();")
-        self.line(f"staged[own + row / {VECTOR}][row % {VECTOR}] = floatBitsToUint({own});")
-        self.line("subgroupBarrier();")
-        self.line(f"coopMatLoad({name}, staged, own, 0, {_COLUMN_MAJOR});")
-        self.line("subgroupBarrier();")
+        self.folded_rows.fold(join, names)
 
     # -- from memory to shared memory ---------------------------------------------------------------------------------
 
@@ -279,6 +252,25 @@ class CooperativeTiles(Tiles):
         for number in range(len(self.statistics)):
             self.line(f"float statistic{number};")
         self._fetch(start)
+        if self.shape.overlaps and self.turn:
+            self.line("barrier();")
+
+    def phases(self, start: str, end: str) -> Iterator[tuple[str, str]]:
+        """Blocks whose columns all rows of the workgroup see come first, if only columns behind a row are hidden."""
+        order, highest = self.compared[0] if len(self.compared) == 1 else (None, 0)
+        if not self.shape.phases or order != BEFORE or self.is_biased or self.is_masked:
+            yield start, end
+            return
+        seen = f"max({self.body.index(self.corner)} + {highest + 1}, 0) / {self.width}"
+        self.line(f"int seen = clamp({seen}, {start}, min({self.problem.columns // self.width}, {end}));")
+        self.sees_all = True
+        yield start, "seen"
+        self.sees_all = False
+        yield "seen", end
+
+    def close_blocks(self) -> None:
+        if self.shape.overlaps:
+            self.line("barrier();")
 
     def eight(self, operand: Node, row: Index, along: Index) -> str:
         """Eight elements of an operand's row in 16 bits."""
@@ -359,7 +351,7 @@ class CooperativeTiles(Tiles):
             left = [self.operands_of_rows.matrix(of_rows, row, step) for row in rows]
             for number in range(self.across):
                 at = self.places[of_columns] + number * shape.n * stride + step * shape.k // EIGHT
-                self._add_products([some[number] for some in sums], left, at, stride, _COLUMN_MAJOR)
+                self._add_products([some[number] for some in sums], left, at, stride, COLUMN_MAJOR)
 
     def _add_products(self, sums: Sequence[str], left: Sequence[str], at: int, stride: int, layout: str) -> None:
         """Adds the products of matrices with one of an operand of columns, in shared memory."""
@@ -373,7 +365,7 @@ class CooperativeTiles(Tiles):
         """Stores matrices side by side to the subgroup's part of shared memory."""
         for number, matrix in enumerate(matrices):
             at = f"own + {number * self.shape.shape.n // VECTOR}"
-            self.line(f"coopMatStore({matrix}, staged, {at}, {self.shape.tile_stride}, {_ROW_MAJOR});")
+            self.line(f"coopMatStore({matrix}, staged, {at}, {self.shape.tile_stride}, {ROW_MAJOR});")
         self.line("subgroupBarrier();")
 
     def _handed(self, group: int) -> str:
@@ -386,7 +378,7 @@ class CooperativeTiles(Tiles):
     def load_left(self, name: str, at: int, stride: int) -> None:
         """Declares a left operand and loads it from the subgroup's part of shared memory."""
         self.line(f"{matrix_type(self.body, 'A', self.shape.shape.m, self.shape.shape.k)} {name};")
-        self.line(f"coopMatLoad({name}, staged, own + {at}, {stride}, {_ROW_MAJOR});")
+        self.line(f"coopMatLoad({name}, staged, own + {at}, {stride}, {ROW_MAJOR});")
 
     def _sums(self, node: Node, row: int) -> list[str]:
         count = node.shape[-1] // self.shape.shape.n
@@ -403,16 +395,42 @@ class CooperativeTiles(Tiles):
                 self.line(f"{each} = {each} * {factor};")
 
     def accumulate(self, node: Node, name: str, of_columns: Node, scaled: bool) -> None:
-        shape, rows = self.shape.shape, range(self.shape.down)
         if scaled:
             self.scale_result(node, self.row_names("scale"))
-        sums = [self._sums(node, row) for row in rows]
-        left, stride = [self._as_operands(name, row) for row in rows], self.shape.operand_stride(of_columns.shape[-1])
+        self.accumulate_operands(node, self.as_operands(name), of_columns)
+
+    def as_operands(self, name: str) -> list[list[str]]:
+        """A tile in 16 bits: the left operands of each row of matrices."""
+        return [self._as_operands(name, row) for row in range(self.shape.down)]
+
+    @property
+    def adds_ones(self) -> bool:
+        """Whether rows of left operands are added up by products with ones."""
+        shape = self.shape.shape
+        return self.converts and shape.m == shape.n == shape.k
+
+    def open_ones(self) -> None:
+        """Declares a right operand of ones."""
+        self.body.uses.extension("cooperative_matrix_2")
+        self._begin(["whole"], "1.0")
+        kind = matrix_type(self.body, "B", self.shape.shape.k, self.shape.shape.n)
+        self.line(f"{kind} ones = {kind}(whole);")
+
+    def add_rows(self, left: Sequence[Sequence[str]], totals: Sequence[str]) -> None:
+        """Adds the sums of left operands' rows to matrices, all elements of whose rows hold the same sum."""
+        for some, total in zip(left, totals, strict=True):
+            for each in some:
+                self.line(f"{total} = coopMatMulAdd({each}, ones, {total});")
+
+    def accumulate_operands(self, node: Node, left: Sequence[Sequence[str]], of_columns: Node) -> None:
+        """Adds a tile's product with an operand's rows, the tile's columns, to a result's rows."""
+        shape, stride = self.shape.shape, self.shape.operand_stride(of_columns.shape[-1])
+        sums = [self._sums(node, row) for row in range(self.shape.down)]
         for step in range(self.width // shape.k):
             for number in range(len(sums[0])):
                 begin = self.places[of_columns] + step * shape.k * stride + number * shape.n // EIGHT
                 some, lefts = [each[number] for each in sums], [each[step] for each in left]
-                self._add_products(some, lefts, begin, stride, _ROW_MAJOR)
+                self._add_products(some, lefts, begin, stride, ROW_MAJOR)
 
     def _as_operands(self, name: str, row: int) -> list[str]:
         """The matrices of a row of a tile in 16 bits, as left operands."""
@@ -480,7 +498,7 @@ class CooperativeTiles(Tiles):
             row = self.row_index(number)
             there = self.is_row(row)
             guard = f"if (place == 0{f' && {there}' if there else ''})"
-            self.line(f"coopMatStore({matrix}, staged, own, {stride}, {_ROW_MAJOR});")
+            self.line(f"coopMatStore({matrix}, staged, own, {stride}, {ROW_MAJOR});")
             self.line("subgroupBarrier();")
             value = f"uintBitsToFloat(staged[own + row * {stride}].x)"
             self.line(f"{guard} {self.element(node, self.outputs[node], self.inside(row))} = {value};")
@@ -488,10 +506,8 @@ class CooperativeTiles(Tiles):
 
     def close(self) -> Launch:
         shape = self.shape
-        declarations = [f"shared uvec4 staged[{shape.vectors(self.stages, self.problem.by_keys)}];"]
-        for join in sorted(self.joining):
-            given, found = "const in float left, const in float right", joined(join, "left", "right")
-            declarations.append(f"float {_JOINING[join]}({given}) {{ return {found}; }}")
+        staged = f"shared uvec4 staged[{shape.vectors(self.stages, self.problem.by_keys)}];"
+        declarations = [staged, *self.folded_rows.functions()]
         pragma = BRAIN_FLOATS if self.dtype.name == "bf16" else ""
         lines, local = self.body.scopes[0].lines, (shape.local, 1)
         text = ShaderText(self.body.uses, lines, local, declarations, shape.lanes, shuffles=True, pragma=pragma)

@@ -33,7 +33,9 @@ class CooperativeShape:
     Rows of operands have up to `head` elements; `rows_kept` such operands stay in shared memory, or they are in
     matrices. With two `buffers` a block's columns are staged while some subgroups still work on the last one's, and
     meet once a block. If it `loads_places`, matrices of the places of elements are loaded for tiles that have something
-    hidden, or else they are in registers all the time.
+    hidden, or else they are in registers all the time. With `phases`, blocks in which nothing is hidden have a loop of
+    their own, if they come first. If it `overlaps`, the subgroups' parts of shared memory lie where columns are staged,
+    because nothing uses them meanwhile.
 
     A lane has one row of a tile, or part of one: `across` lanes split it, eight neighbouring columns at a time.
     """
@@ -47,6 +49,8 @@ class CooperativeShape:
     down: int = 1
     rows_kept: int = 0
     loads_places: bool = False
+    phases: bool = False
+    overlaps: bool = False
 
     @property
     def local(self) -> int:
@@ -87,10 +91,15 @@ class CooperativeShape:
         kept = self.rows_kept * self.down * self.operand_stride(self.head)
         return self.shape.m * max(self.tile_stride, self.operand_stride(min(self.head, PIECE)), kept)
 
+    @property
+    def columns_at(self) -> int:
+        """Where columns are staged: behind the subgroups' parts of shared memory, or in their place."""
+        return 0 if self.overlaps else self.subgroups * self.own_vectors
+
     def staged(self, stages: Sequence[Stage]) -> dict[Node, int]:
-        """Where each operand of columns begins in shared memory, behind the subgroups' parts."""
+        """Where each operand of columns begins in shared memory."""
         found: dict[Node, int] = {}
-        end = self.subgroups * self.own_vectors
+        end = self.columns_at
         for stage in stages:
             if stage.of_columns not in found:
                 found[stage.of_columns] = end
@@ -106,8 +115,8 @@ class CooperativeShape:
 
     def vectors(self, stages: Sequence[Stage], by_keys: bool) -> int:
         """The vectors of shared memory."""
-        columns = self.buffers * self.buffer_vectors(stages, by_keys)
-        return self.subgroups * self.own_vectors + columns + self.vectors_of_places
+        columns = self.columns_at + self.buffers * self.buffer_vectors(stages, by_keys)
+        return max(columns, self.subgroups * self.own_vectors) + self.vectors_of_places
 
     @property
     def vectors_of_places(self) -> int:
@@ -130,12 +139,15 @@ class Form:
     down: int = 1
     keeps_rows: bool = False
     loads_places: bool = False
+    phases: bool = False
+    overlaps: bool = False
 
 
 @dataclass(frozen=True)
 class Forms:
-    """The forms of a kernel: `tall` ones where there are `least` workgroups of so many rows a processor, else `flat`;
-    and those for heads of more than `PIECE` elements. Exercised by `python -m benchmarks models`.
+    """The forms of a kernel: `tall` ones where there are `least` workgroups of so many rows a processor, else `flat`,
+    or `few` where those are fewer than `many`; and those for heads of more than `PIECE` elements. Exercised by
+    `python -m benchmarks models`.
 
     A tall form has twice the rows, so each matrix that is loaded, or each vector that is staged, serves twice as many
     products; but registers leave few of its workgroups on a processor at a time.
@@ -146,12 +158,20 @@ class Forms:
     flat: Form
     tall_longer: Form
     flat_longer: Form
+    few: Form | None = None
+    many: float = 0
 
 
 # Timed in docs/performance/training_bfloat16.md, "Long sequences"; what lost is in docs/rejected/attention.md.
 _FORMS = {
     "forward": Forms(
-        3, Form(4, 32, 2, down=2, loads_places=True), Form(4, 64), *2 * (Form(4, 32, loads_places=True),)
+        3,
+        Form(4, 32, 2, down=2, loads_places=True, phases=True, overlaps=True),
+        Form(4, 32, 2, loads_places=True, phases=True, overlaps=True),
+        Form(8, 32, 2, loads_places=True, phases=True, overlaps=True),
+        Form(4, 32, loads_places=True, overlaps=True),
+        few=Form(4, 64, loads_places=True, phases=True, overlaps=True),
+        many=2.5,
     ),
     "query": Forms(2.5, Form(4, 32, 2, down=2), Form(4, 32, 2), Form(8, 32), Form(4, 32)),
     "keys": Forms(
@@ -191,16 +211,18 @@ def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> lis
             form.down,
             kept if form.keeps_rows else 0,
             form.loads_places,
+            form.phases,
+            form.overlaps,
         )
         for form in dict.fromkeys(forms)
     ]
     return [
         shape
-        for shape in shapes
+        for form, shape in zip(dict.fromkeys(forms), shapes, strict=True)
         if shape.divides()
         and shape.local <= profile.max_workgroup_invocations
         and _VECTOR_BYTES * shape.vectors(stages, by_keys) <= profile.shared_memory_bytes
-        and (not _is_tall(shape) or _workgroups(shape, problem) >= _FORMS[kind].least * profile.processors)
+        and _workgroups(shape, problem) >= _least_workgroups(form, shape, _FORMS[kind]) * profile.processors
     ]
 
 
@@ -209,7 +231,16 @@ def _preferred(kind: str, profile: DeviceProfile, head: int) -> list[Form]:
     if not profile.converts_matrices:
         return []
     forms = _FORMS[kind]
-    return [forms.tall, forms.flat] if head <= PIECE else [forms.tall_longer, forms.flat_longer]
+    if head > PIECE:
+        return [forms.tall_longer, forms.flat_longer]
+    return [forms.tall, forms.flat, *([] if forms.few is None else [forms.few])]
+
+
+def _least_workgroups(form: Form, shape: CooperativeShape, forms: Forms) -> float:
+    """How many workgroups a processor a shape is for."""
+    if _is_tall(shape):
+        return forms.least
+    return forms.many if form == forms.flat else 0
 
 
 def _is_tall(shape: CooperativeShape) -> bool:

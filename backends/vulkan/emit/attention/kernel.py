@@ -6,7 +6,7 @@ result. The schedule decides who makes a tile, and where sums are kept meanwhile
 
     attention, attention_logsumexp    rows are queries; each row keeps its peak so far and its sum of weights, and its
                                       result is scaled whenever the peak grows; by matrices, a subgroup's rows are
-                                      where one of their peaks does
+                                      where one of their peaks does, or grows enough
     attention_query_gradient          rows are queries; weights follow from the logsumexp of each
     attention_key_gradient, attention_value_gradient    rows are keys, columns queries
     attention_query_parts                               beside the gradient of keys: the contribution of a workgroup's
@@ -18,8 +18,7 @@ Blocks of columns that no row sees are skipped if hidden scores are -inf.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from math import inf
 
 from lavax.backends.vulkan.emit.attention.broadcast import BroadcastTiles
@@ -45,6 +44,8 @@ from lavax.passes.kernels.kernel import Kernel
 # The initial peak: finite, so that differences from it are not NaN, and no score but -inf is less.
 _LEAST = literal(-3.4028234663852886e38, float32)
 _LEAST_SCALE = 2.0**-20  # of products that are kept unscaled: a logsumexp divided by it is far from an overflow
+# Where totals are those of rounded weights, rows keep their peaks until a score exceeds them by this exponent of 2.
+_ABOVE_PEAKS = 7.0
 _NAN = "uintBitsToFloat(0x7fc00000u)"
 # The tiles of each kind of schedule; choose.py says when each is used.
 TILES: dict[type[AttentionSchedule], Callable[..., Tiles]] = {
@@ -75,6 +76,11 @@ class AttentionEmitter:
         self.keeping: CooperativeTiles | None = None  # the tiles, if blocks in which no peak grows scale nothing
         if isinstance(self.tiles, CooperativeTiles) and profile.subgroup_ballot:
             self.keeping = self.tiles
+        # The tiles, if rows' totals are those of weights as they are rounded, by products with ones. Then what the
+        # rounding of a row's largest weights changes cancels: they need not be 1, so that peaks may stay.
+        self.adding: CooperativeTiles | None = None
+        if self.keeping is not None and self.keeping.adds_ones and "attention" in self.nodes:
+            self.adding = self.keeping
         self.parts: WorkgroupTiles | None = None  # the tiles, if parts of the queries' gradient are made of them
         if "attention_query_parts" in self.nodes:
             assert isinstance(self.tiles, WorkgroupTiles), "parts are asked for where workgroups have tiles"
@@ -92,8 +98,12 @@ class AttentionEmitter:
         in the last place, so by 2^-16 of any normal number. Its code is a tenth as long.
         """
         if self.attrs["precision"]:
-            return f"exp2({literal(self.scale * math.log2(math.e), float32)} * ({difference}))"
+            return f"exp2({literal(self._base(), float32)} * ({difference}))"
         return f"{self.tiles.body.uses.function('lx_exp_nonpositive')}({difference})"
+
+    def _base(self) -> float:
+        """The factor of a difference of scores, as `s` holds them, in an exponent of 2."""
+        return self.scale * math.log2(math.e)
 
     def _log(self, total: str) -> str:
         return f"{self.tiles.body.uses.function('lx_log')}({total})"
@@ -107,8 +117,8 @@ class AttentionEmitter:
             self._forward()
         return self.tiles.close()
 
-    def _blocks(self) -> AbstractContextManager[None]:
-        """The loop over blocks of columns that rows see."""
+    def _blocks(self) -> Iterator[None]:
+        """The loops over blocks of columns that rows see; a block's statements are written once for each."""
         problem, before, behind = self.tiles.problem, None, None
         lowest, highest = self.attrs["lowest"], self.attrs["highest"]
         if self.hides:
@@ -154,15 +164,22 @@ class AttentionEmitter:
         tiles.open_rows(peak=_LEAST, total="0.0")
         if result is not None:
             tiles.open_result(result)
-        with self._blocks():
+        if self.adding is not None:
+            self.adding.open_ones()
+        for _ in self._blocks():
             self._scores()
             if self.keeping is None:
                 self._take_in()
             else:
                 self._take_in_where_peaks_grow(self.keeping, result)
-            if result is not None:
+            if result is not None and self.adding is not None:
+                weights = self.adding.as_operands("s")
+                self.adding.add_rows(weights, tiles.row_names("total"))
+                self.adding.accumulate_operands(result, weights, self.operands["value"])
+            elif result is not None:
                 tiles.accumulate(result, "s", self.operands["value"], scaled=self.keeping is None)
-        tiles.folded("+", tiles.row_names("total"))
+        if self.adding is None:
+            tiles.folded("+", tiles.row_names("total"))
         statistic, empty = self.nodes.get("attention_logsumexp"), self.attrs["empty"]
         if result is not None:
             tiles.declare_rows("share")
@@ -210,10 +227,12 @@ class AttentionEmitter:
 
     def _take_in_where_peaks_grow(self, tiles: CooperativeTiles, result: Node | None) -> None:
         """`_take_in`, which reduces rows and scales sums only if some score of the subgroup's is above its peak."""
-        tiles.line("bool grows = false;")
+        # A comparison of each score would be a branch each, for most drivers' compilers.
+        tiles.line("float above = 0.0;")
         for row in tiles.rows():
-            tiles.line(f"grows = grows || {row.greatest('s')} > {row.of('peak')};")
-        with tiles.body.block(f"if ({tiles.any_lane('grows')})"):
+            tiles.line(f"above = max(above, {row.greatest('s')} - {row.of('peak')});")
+        most = 0.0 if self.adding is None else _ABOVE_PEAKS / self._base()
+        with tiles.body.block(f"if ({tiles.any_lane(f'above > {literal(most, float32)}')})"):
             self._reduce_rows()
             for row in tiles.rows():
                 self._raise_peak(row)
@@ -224,14 +243,15 @@ class AttentionEmitter:
         for part in tiles.parts():
             weight, total = part.of("s"), part.of_its_row("total")
             tiles.line(f"{weight} = {self._exp(f'{weight} - ' + part.of_its_row('peak'))};")
-            tiles.line(f"{total} = {total} + {weight};")
+            if self.adding is None:
+                tiles.line(f"{total} = {total} + {weight};")
 
     # -- derivatives --------------------------------------------------------------------------------------------------
 
     def _of_queries(self) -> None:
         tiles, result = self.tiles, self.nodes["attention_query_gradient"]
         tiles.open_result(result)
-        with self._blocks():
+        for _ in self._blocks():
             self._scores()
             self._weights()
             self._score_gradient("cotangent", "value")
@@ -244,7 +264,7 @@ class AttentionEmitter:
         for result in (of_keys, of_values):
             if result is not None:
                 tiles.open_result(result)
-        with self._blocks():
+        for _ in self._blocks():
             tiles.load_statistics(*(self.operands[name] for name in STATISTICS if name in self.operands))
             self._scores()
             self._weights()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
@@ -178,11 +177,10 @@ class Tiles(ABC):
             for statistic in statistics:
                 part.of_columns(statistic)
 
-    @contextmanager
     def blocks(self, before: int | None, behind: int | None, stages: Sequence[Stage]) -> Iterator[None]:
-        """The loop over blocks of columns: those from `before` columns before a row to `behind` behind it, or all.
+        """The loops over blocks of columns: those from `before` columns before a row to `behind` behind it, or all.
 
-        `stages` are the steps of a block, in order.
+        `stages` are the steps of a block, in order, which are written once for each loop.
         """
         first, count = self.rows_together()
         integer = self.body.parameters.integer
@@ -196,10 +194,19 @@ class Tiles(ABC):
             end = "end"
         self.visited = start, end
         self.open_blocks(start, stages)
-        head = f"{self.loop_hint()}for (int {BLOCK} = {start}; {BLOCK} < {end}; ++{BLOCK})"
-        with self.body.block(head, frozenset((BLOCK,))):
-            self.open_block()
-            yield
+        for first_block, last in self.phases(start, end):
+            head = f"{self.loop_hint()}for (int {BLOCK} = {first_block}; {BLOCK} < {last}; ++{BLOCK})"
+            with self.body.block(head, frozenset((BLOCK,))):
+                self.open_block()
+                yield
+        self.close_blocks()
+
+    def phases(self, start: str, end: str) -> Iterator[tuple[str, str]]:
+        """The first block and the end of each loop over blocks."""
+        yield start, end
+
+    def close_blocks(self) -> None:  # noqa: B027  # most schedules have nothing to do there
+        """Writes the statements behind the loops over blocks."""
 
     def loop_hint(self) -> str:
         """What is written before the loop over blocks."""

@@ -20,7 +20,7 @@ _FILLED = re.compile(r"Matrix_Accumulator\((\(?[-+.e\d]+\)?)\)")
 _DECLARED = re.compile(r"Matrix_(A|B|Accumulator) ([^;]+);")
 _SCALED = re.compile(r"(\w+) = \1 \* (\w+);")
 _ELEMENT = re.compile(r"(\w+)\[e\]")
-_NARROWED = re.compile(r"Matrix_A (\w+) = Matrix_A\((\w+)\);")
+_NARROWED = re.compile(r"Matrix_(A|B) (\w+) = Matrix_\1\((\w+)\);")
 _REDUCED = re.compile(r"coopMatReduceNV\((\w+), (\w+), gl_CooperativeMatrixReduceRowNV, (\w+)\);")
 _LOAD = re.compile(r"coopMatLoad\((\w+), staged, (.*), ([^,]+), gl_CooperativeMatrixLayout(Row|Column)Major\);")
 _STORE = re.compile(r"coopMatStore\((\w+), staged, (.*), ([^,]+), gl_CooperativeMatrixLayoutRowMajor\);")
@@ -52,17 +52,17 @@ def emulated(source: str, lanes: int) -> str:
 
 def _kept(main: str, uses: dict[str, str]) -> frozenset[str]:
     """The operands that are multiplied behind a barrier behind their load, or made of sums."""
-    kept = {match[1] for match in _NARROWED.finditer(main)}
+    kept = {match[2] for match in _NARROWED.finditer(main)}
     for load in _LOAD.finditer(main):
         last = max((each.start() for each in _MULTIPLY.finditer(main) if load[1] in each.groups()[1:3]), default=0)
         if uses[load[1]] != "Accumulator" and "arrier();" in main[load.end() : last]:
             kept.add(load[1])
-    return frozenset(uses[name] for name in kept)
+    return frozenset(kept)
 
 
 @dataclass(frozen=True)
 class _Emulation:
-    """Matrices of m x n sums, of products of k terms; `kept` are the uses whose matrices lanes have all of."""
+    """Matrices of m x n sums, of products of k terms; `kept` are the operands that lanes have all of."""
 
     m: int
     n: int
@@ -78,8 +78,9 @@ class _Emulation:
         if self.is_bfloat16:
             rounded = "uintBitsToFloat((floatBitsToUint(x) + 0x7fffu + (floatBitsToUint(x) >> 16 & 1u)) & 0xffff0000u)"
         assert self.m * self.n % self.lanes == 0 and (self.n % self.lanes == 0 or self.lanes % self.n == 0)
+        kept = {self.uses[name] for name in self.kept}
         operands = "".join(
-            f"struct Matrix_{use} {{ {f'float e[{count}]' if use in self.kept else 'int at, down, over'}; }};\n"
+            f"struct Matrix_{use} {{ int at, down, over; {f'float e[{count}];' if use in kept else ''} }};\n"
             for use, count in (("A", self.m * self.k), ("B", self.k * self.n))
         )
         return f"""
@@ -135,10 +136,10 @@ Matrix_Accumulator filled_Accumulator(float number) {{
     def _scaled(self, matrix: str, by: str) -> str:
         return f"{self._each_own} {matrix}.e[own] *= {by}.e[own];"
 
-    def _narrowed(self, found: str, wide: str) -> str:
+    def _narrowed(self, use: str, found: str, wide: str) -> str:
         number = self._of_lanes(wide, "number")
-        each = f"for (int number = 0; number < ONE * {self.m * self.k}; ++number)"
-        return f"Matrix_A {found}; {each} {found}.e[number] = rounded({number});"
+        each = f"for (int number = 0; number < ONE * {self.m * self.k if use == 'A' else self.k * self.n}; ++number)"
+        return f"Matrix_{use} {found}; {each} {found}.e[number] = rounded({number});"
 
     def _reduced(self, found: str, matrix: str, join: str) -> str:
         first = f"number / {self.n} * {self.n}"
@@ -153,7 +154,7 @@ Matrix_Accumulator filled_Accumulator(float number) {{
         use = self.uses[matrix]
         per, columns = (4, self.n) if use == "Accumulator" else (8, self.k if use == "A" else self.n)
         down, over = (f"({stride}) * {per}", "1") if order == "Row" else ("1", f"({stride}) * {per}")
-        if use != "Accumulator" and use not in self.kept:
+        if use != "Accumulator" and matrix not in self.kept:
             return f"{matrix}.at = {at}; {matrix}.down = {down}; {matrix}.over = {over};"
         head = f"int begin = {at}, down_by = {down}, over_by = {over};"
         place = f"int place = number / {columns} * down_by + number % {columns} * over_by;"
@@ -181,6 +182,6 @@ Matrix_Accumulator filled_Accumulator(float number) {{
         )
 
     def _factor(self, matrix: str, row: str, column: str) -> str:
-        if self.uses[matrix] in self.kept:
+        if matrix in self.kept:
             return f"{matrix}.e[({row}) * {self.k if self.uses[matrix] == 'A' else self.n} + {column}]"
         return f"narrow({matrix}.at, ({row}) * {matrix}.down + ({column}) * {matrix}.over)"

@@ -151,11 +151,11 @@ def test_masks_are_compared_only_in_matrices_that_have_something_hidden(
 ) -> None:
     device = with_profile(replace(WITH_MATRICES, converts_matrices=True))
     for source in sources_with_matrices(gradients_of(lnp.bfloat16, 512, 512, 64, is_causal, window=window), device):
-        # Scores, and in the gradients of queries and keys their cotangents.
-        tiles = 1 if "attention0" in source else 2
+        # Scores, in blocks of 64, and in the gradients of queries and keys their cotangents, too, in blocks of 32.
+        tiles, across = (1, 4) if "attention0" in source else (2, 2)
         guards = [line for line in source.splitlines() if line.strip().startswith("if") and "block * -" in line]
         assert len(guards) == tiles * (tests > 0)
-        assert source.count("ahead[e] <=") + source.count("ahead[e] >=") == tests * tiles * 2  # matrices
+        assert source.count("ahead[e] <=") + source.count("ahead[e] >=") == tests * tiles * across
 
 
 def test_beyond_the_last_column_only_the_last_matrix_is_compared() -> None:
@@ -165,7 +165,7 @@ def test_beyond_the_last_column_only_the_last_matrix_is_compared() -> None:
         lines = source.splitlines()
         guarded = [number for number, line in enumerate(lines) if line.strip().startswith("if") and "block * -" in line]
         assert guarded and source.count("over[e] >=") == len(guarded)
-        assert all("over[e] >=" in lines[number + 2] for number in guarded)
+        assert all(any("over[e] >=" in line for line in lines[number + 2 : number + 5]) for number in guarded)
 
 
 def test_scores_are_scaled_within_the_base_of_their_exponential() -> None:
@@ -177,6 +177,19 @@ def test_scores_are_scaled_within_the_base_of_their_exponential() -> None:
             assert ("s0[e] = s0[e] * " in source) == (scale is not None or is_biased)
             if "peak" in source and scale is None and not is_biased:
                 assert "s0[e] = exp2(0.18033688 * (s0[e] - peak[e]));" in source
+
+
+def test_results_are_divided_by_totals_of_rounded_weights_where_products_with_ones_give_them() -> None:
+    """Then peaks stay until a score exceeds them by 2^7."""
+    for converts in (False, True):
+        device = with_profile(replace(WITH_MATRICES, converts_matrices=converts))
+        sources = sources_with_matrices(gradients_of(lnp.bfloat16, 512, 512, 64, True), device)
+        source, = (source for source in sources if "peak" in source)
+        loop = source[source.index("for (int block") :]
+        assert (">(whole);" in source) == (", ones, total);" in loop) == converts
+        assert ("(above > 38.816242)" in loop) == converts != ("(above > 0.0)" in loop)
+        assert ("total[e] = total[e] + s0[e];" in loop) != converts
+        assert "sum_of" not in source
 
 
 @pytest.mark.parametrize("lanes", [32, 64])
