@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lavax.ir.graph import Graph, Node, graph_of, with_operands
+from lavax.ir.graph import Graph, Node, graph_of, topological, with_operands
 from lavax.ir.monoids import REDUCTIONS
 from lavax.ir.ops.attention import PROJECTED
 from lavax.passes.build.builder import located, set_location, zeros
@@ -26,7 +26,7 @@ from lavax.passes.prepare.decompose.scatter import RULES as SCATTER
 from lavax.passes.prepare.decompose.selection import RULES as SELECTION
 from lavax.passes.prepare.decompose.sorting import RULES as SORTING
 from lavax.passes.prepare.decompose.strided_sums import strided_sum_in_phases
-from lavax.passes.prepare.products import prepare_product
+from lavax.passes.prepare.products import prepare_product, with_sum_in_parts
 from lavax.passes.prepare.reductions import prepare_position, prepare_reduction
 from lavax.passes.target.target import Target
 
@@ -48,6 +48,25 @@ def _prepare_sum(node: Node, target: Target) -> Node:
     return prepare_reduction(in_phases, target) if in_phases.op == "sum" else in_phases
 
 
+def _with_long_sums_in_parts(rule: Callable[[Node, Target], Node]) -> Callable[[Node, Target], Node]:
+    """The rule of an operation, and then the rules of the sums that it has made."""
+
+    def rewritten(node: Node, target: Target) -> Node:
+        made = rule(node, target)
+        found = {node: node}
+        for each in topological([made], [node, *node.operands]):
+            rebuilt = with_operands(each, tuple(found.get(operand, operand) for operand in each.operands))
+            found[each] = _OF_SUMS[rebuilt.op](rebuilt, target) if rebuilt.op in _OF_SUMS else rebuilt
+        return found.get(made, made)
+
+    return rewritten
+
+
+_OF_SUMS: dict[str, Callable[[Node, Target], Node]] = {
+    "dot": with_sum_in_parts,
+    **dict.fromkeys(REDUCTIONS, prepare_reduction),
+}
+
 ON_ANY_DEVICE: dict[str, Callable[[Node], Node]] = {
     "stop_gradient": _prepare_stop_gradient,
     "known_value": _prepare_known_value,
@@ -68,8 +87,7 @@ BY_TARGET: dict[str, Callable[[Node, Target], Node]] = {
     **COUNTED_PLACES,
     **CUMULATIVE,
     **FOURIER,
-    **JACOBI,
-    **LINEAR_ALGEBRA,
+    **{op: _with_long_sums_in_parts(rule) for op, rule in {**JACOBI, **LINEAR_ALGEBRA}.items()},
     **PARTS,
     **SCATTER,
     **SELECTION,

@@ -44,7 +44,7 @@ def prepare_product(node: Node, target: Target) -> Node:
         return written_out(node)
     sizes = sizes_of(node)
     if target.products.vectors_stay or target.products.are_gates(node) or (sizes.m > 1 and sizes.n > 1):
-        return _in_parts_for(node, target)
+        return with_sum_in_parts(node, target)
     matrix = 1 if sizes.m == 1 else 0
     small = node.operands[matrix].type.size < VECTOR_PRODUCTS.large_matrix or sizes.k < VECTOR_PRODUCTS.long_sum
     along_sums = neighbours_of(node, matrix).summed
@@ -54,10 +54,11 @@ def prepare_product(node: Node, target: Target) -> Node:
     if along_sums and node.dtype.bits != 32:  # subgroups share sums of 32 bits
         return _vector_as_sum(node, target)
     kept = along_sums or matrix == 1
-    return reshaped(_in_parts_for(node if kept else _exchanged(node), target), node.shape)
+    return reshaped(with_sum_in_parts(node if kept else _exchanged(node), target), node.shape)
 
 
-def _in_parts_for(node: Node, target: Target) -> Node:
+def with_sum_in_parts(node: Node, target: Target) -> Node:
+    """The product, whose sum is split if it is long for its loop, or its results too few to keep the device busy."""
     length = sizes_of(node).k
     parts = max(target.products.parts(node), -(-length // MAX_LOOP_ITERATIONS))
     return in_parts(node, parts) if parts > 1 else node

@@ -40,6 +40,9 @@ class MatrixKernels:
     # Elements of all matrices that are factored by reflections in registers and products. On an H200 that takes 59 µs
     # of 3 × 3, one kernel 35; of 12 × 5 52 and 60, of 10,000 of 4 × 4 47 and 137.
     least_in_registers: int = 64
+    # Rows of blocks of a panel whose own rows registers hold less than the other number of columns of.
+    reflected_rows: int = 512
+    narrow_panel: int = 16
     eigenvalues: int = 32
     # Singular values: within the loop iterations that 8 invocations may make.
     singular_columns: int = 16

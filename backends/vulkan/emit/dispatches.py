@@ -29,7 +29,7 @@ from lavax.backends.vulkan.emit.map.kernel import emit_map
 from lavax.backends.vulkan.emit.map.merged import emit_merged
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row
-from lavax.backends.vulkan.emit.routines import emit_routine
+from lavax.backends.vulkan.emit.routines import emit_routine, gets_sizes
 from lavax.backends.vulkan.emit.same_shader import Part, by_division, by_table
 from lavax.backends.vulkan.emit.strided.kernel import emit_strided_contracts
 from lavax.backends.vulkan.emit.table_names import (
@@ -109,6 +109,7 @@ class Dispatches:
         alone = (step.kernel for step in steps_of(program.steps) if len(step.kernels) == 1)
         self._given = {} if lifted else given_constants(alone)
         arrays = {kernel for kernel, launch in self._strided.items() if launch.in_table or launch.has_rest}
+        arrays |= {step.kernel for step in steps_of(program.steps) if gets_sizes(step.kernel, profile)}
         constants = list(names_of_constants(program.steps, program.views, lifted, arrays | self._given.keys()))
         names = [*self.arguments, *self.results, *constants]
         self.constants: dict[str, bytes] = dict.fromkeys(constants, b"")

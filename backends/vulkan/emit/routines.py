@@ -131,6 +131,14 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "whole_spectrum": RoutineEmitter(emit_whole),
 }
 
+# Whose shaders on GPUs get sizes when they run, so that the parts of a large matrix share them.
+_GET_SIZES = frozenset(("cholesky", "householder", "lu", "triangular_solve"))
+
+
+def gets_sizes(kernel: Kernel, profile: DeviceProfile) -> bool:
+    """Whether the shader may get more numbers than push constants hold."""
+    return profile.kind == "gpu" and kernel.kind == "routine" and kernel.graph.outputs[0].op in _GET_SIZES
+
 
 def routine_candidates(kernel: Kernel, profile: DeviceProfile) -> Sequence[Hashable]:
     """The schedules worth timing, first the one that is chosen without timing; () if there is no choice."""

@@ -74,9 +74,9 @@ def _cut(extent: int, most: int, matrices: Matrices) -> int:
     return _half(-(-extent // most)) * most if matrices.cuts_by_kernels else _half(extent)
 
 
-def _is_small(iterations: int, columns: int) -> bool:
+def _is_small(iterations: int) -> bool:
     """Whether one kernel factors the whole matrix."""
-    return columns <= 2 or iterations <= MAX_LOOP_ITERATIONS * MATRICES.least_invocations
+    return iterations <= MAX_LOOP_ITERATIONS * MATRICES.least_invocations
 
 
 def _eliminating(rows: int, columns: int) -> int:
@@ -164,7 +164,7 @@ def _is_eliminated(matrix: Node, matrices: Matrices) -> bool:
     """Whether one kernel eliminates all columns."""
     rows, columns = matrix.shape[-2:]
     most = matrices.eliminated(rows, matrix.dtype)
-    return columns <= most if most else _is_small(_eliminating(rows, columns), columns)
+    return columns <= most if most else columns <= 2 or _is_small(_eliminating(rows, columns))
 
 
 def _eliminated(matrix: Node, matrices: Matrices) -> tuple[Node, Node, Node]:
@@ -235,12 +235,13 @@ def _orthogonal_factors(matrix: Node, kept: int, target: Target) -> tuple[Node, 
 def _combined(vectors: Node, right: Node, matrices: Matrices, transposed: bool) -> Node:
     """T·right, where I - V·T·Vᵀ is the product of the reflections. T is upper triangular, and T⁻¹ + T⁻ᵀ = VᵀV.
 
-    A zero vector, whose reflection is the identity, has a one on the diagonal of T⁻¹.
+    A zero vector, whose reflection is the identity, has a one on the diagonal of T⁻¹. The diagonal of the product would
+    have the rounding of one long sum, several times as much.
     """
     square = times(turned(vectors), vectors)
     diagonal = sum_over(multiply(vectors, vectors), (vectors.type.rank - 2,))
     halves = where(equal(diagonal, zeros(diagonal.type)), splat(1, diagonal.type), scale(diagonal, 0.5))
-    inverse = add(where(is_lower(square), zeros(square.type), square), on_diagonal(halves, square.shape))
+    inverse = where(is_lower(square), on_diagonal(halves, square.shape), square)
     return triangular_solution(inverse, right, matrices, lower=False, transposed=transposed, unit=False)
 
 
@@ -248,9 +249,12 @@ def reflected(matrix: Node, target: Target) -> tuple[Node, Node]:
     """The reflections' vectors, and the reflected matrix: reflects the left half, then the right one."""
     rows, columns = matrix.shape[-2:]
     in_registers = target.matrices.reflected_in_registers(rows, matrix.dtype)
-    if columns <= in_registers if in_registers else _is_small(_reflecting(rows, columns), columns):
+    if columns <= in_registers if in_registers else _is_small(_reflecting(rows, columns)):
         node = build("householder", matrix)
         return part(node, "householder", matrix, "vectors"), part(node, "householder", matrix, "r")
+    height = _height_of_blocks(matrix.type, target)
+    if height:
+        return _reflected_by_blocks(matrix, height, target)
     half, none = _half(columns), [0] * matrix.type.rank
     first, corner = reflected(columns_of(matrix, 0, half), target)
     right = columns_of(matrix, half, columns)
@@ -262,11 +266,47 @@ def reflected(matrix: Node, target: Target) -> tuple[Node, Node]:
     return _beside(first, moved), _below(_beside(corner, rows_of(right, 0, half)), below)
 
 
+def _height_of_blocks(panel: TensorType, target: Target) -> int:
+    """The most rows of a block of a panel that is too high for a kernel; 0 if the panel is better halved."""
+    rows, columns = panel.shape[-2:]
+    most_columns = target.matrices.reflected_in_registers
+    of_block = most_columns(MATRICES.reflected_rows, panel.dtype)
+    if not of_block:
+        return MAX_LOOP_ITERATIONS * MATRICES.least_invocations // _reflecting(1, 1) if columns == 1 else 0
+    is_high = most_columns(rows, panel.dtype) < MATRICES.narrow_panel
+    return MATRICES.reflected_rows if is_high and columns <= of_block else 0
+
+
+def _reflected_by_blocks(matrix: Node, most_rows: int, target: Target) -> tuple[Node, Node]:
+    """The same of a high panel, whose rows one workgroup cannot keep (Demmel, Grigori, Hoemmen and Langou 2012).
+
+    Blocks of the rows below the first few are factors Q·R, side by side. Reflections see no difference between these
+    rows and their triangles: those of the first rows and all triangles have the same result and the same signs, and
+    their vectors, multiplied by each Q, are those of the whole panel.
+    """
+    *stack, rows, columns = matrix.shape
+    axis, below = len(stack), rows - columns
+    count = -(-below // most_rows)
+    height = -(-below // count)
+    none = [0] * matrix.type.rank
+    blocks = pad(rows_of(matrix, columns, rows), none, [*none[2:], count * height - below, 0], none, 0.0)
+    blocks = reshape(blocks, (*stack, count, height, columns))
+    vectors, triangles = reflected(blocks, target)
+    triangles = reshape(triangles, (*stack, count * columns, columns))
+    joined, r = reflected(_below(rows_of(matrix, 0, columns), triangles), target)
+    parts = reshape(rows_of(joined, columns, joined.shape[axis]), (*stack, count, columns, columns))
+    inner = _combined(vectors, times(turned(rows_of(vectors, 0, columns)), parts), target.matrices, transposed=False)
+    none = [0] * blocks.type.rank
+    parts = pad(parts, none, [*none[2:], height - columns, 0], none, 0.0)
+    parts = reshape(subtract(parts, times(vectors, inner)), (*stack, count * height, columns))
+    return _below(rows_of(joined, 0, columns), rows_of(parts, 0, below)), r
+
+
 def _qr(node: Node, target: Target) -> Node:
     (matrix,) = node.operands
     rows, columns = matrix.shape[-2:]
     kept = rows if node.attrs["complete"] else columns
-    is_small = _is_small(_reflecting(rows, columns) + rows * columns * (kept + MATRICES.least_invocations), columns)
+    is_small = _is_small(_reflecting(rows, columns) + rows * columns * (kept + MATRICES.least_invocations))
     if is_small and not _several_kernels_pay(matrix.type, target):
         return node
     return packed(_orthogonal_factors(matrix, kept, target), matrix.type.rank - 2)

@@ -105,6 +105,15 @@ def test_qr_of_what_is_nearly_triangular(size: int, scale: float) -> None:
         np.testing.assert_allclose(q @ r / scale, exact(matrix) / scale, rtol=0, atol=2e-6)
 
 
+@pytest.mark.parametrize("shape", [(70_000, 2), (75_000, 1)], ids=str)
+def test_qr_of_more_rows_than_loops_have_iterations(shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(3).normal(size=shape).astype(np.float32)
+    q, r = lnp.linalg.qr(x)
+    expected_q, expected_r = np.linalg.qr(exact(x))
+    np.testing.assert_allclose(q, expected_q, rtol=0, atol=rounding(shape) * np.abs(expected_q).max())
+    np.testing.assert_allclose(r, expected_r, rtol=0, atol=rounding(shape) * np.abs(expected_r).max())
+
+
 def test_qr_does_not_overflow() -> None:
     matrix = with_condition((6, 4), 10) * np.float32(1e30)
     q, r = map(exact, lnp.linalg.qr(matrix))

@@ -30,7 +30,8 @@ from lavax.passes.numerics.rounding import rounding_of
 class SplitSums:
     """When a contraction's sum is split into parts. Chosen by `python -m benchmarks.contraction_tiles`."""
 
-    products: int = 1 << 18  # fewer do not pay for the second kernel, which adds up the parts
+    products: int = 1 << 18  # fewer do not pay for the second kernel, which adds up the parts,
+    long_sum: int = 1 << 10  # unless an invocation would add so many one after the other: 5000 take an H200 400 µs
     shared_part: int = 256  # the shortest part with tiles of workgroups
     register_part: int = 32  # the shortest part with tiles of registers
     readers: int = 4  # times the usual number of invocations that keep a device busy if it mostly reads
@@ -206,7 +207,7 @@ def enough_parts(invocations: int, busy: int, sizes: Sizes, shortest: int) -> in
 
 def parts_of_sum(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
     """The number of parts with which the tiles of a contraction keep the device busy."""
-    if sizes.b * sizes.m * sizes.n * sizes.k < SPLIT_SUMS.products:
+    if sizes.b * sizes.m * sizes.n * sizes.k < SPLIT_SUMS.products and sizes.k < SPLIT_SUMS.long_sum:
         return 1
     tiles = workgroup_tiles(dot, sizes, profile, 0)
     if not tiles:

@@ -47,7 +47,7 @@ def factor_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool) ->
     """The shader of cholesky."""
     rows = kernel.graph.outputs[0].shape[-1]
     side = _side(rows, profile)
-    routine = MatrixRoutine(kernel, profile, lifted, invocations=side**2)
+    routine = MatrixRoutine(kernel, profile, lifted=True, invocations=side**2)
     blocks = -(-rows // side)
     routine.declare(f"shared real column[{2 * blocks * side}];")
     _load(routine, blocks, side)

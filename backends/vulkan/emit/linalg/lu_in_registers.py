@@ -17,7 +17,6 @@ from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
-from lavax.passes.kernels.index import constant
 from lavax.passes.kernels.kernel import Kernel
 
 
@@ -128,7 +127,7 @@ def eliminate_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool)
     """The shader of lu."""
     rows, columns = kernel.graph.outputs[0].operands[0].shape[-2:]
     local = _invocations(rows, profile)
-    routine = MatrixRoutine(kernel, profile, lifted, invocations=local)
+    routine = MatrixRoutine(kernel, profile, lifted=True, invocations=local)
     routine.starts("permutation", "parity")
     _declare(routine, columns, profile)
     own = range(-(-rows // local))
@@ -158,7 +157,8 @@ def _load(routine: MatrixRoutine, own: range, local: int) -> None:
         routine.write(f"int place{number} = lane + {number * local};")
         row = routine.routine.position(f"r{number}", f"min(place{number}, rows - 1)", routine.rows)
         for column in range(routine.columns):
-            routine.write(f"real a{number}_{column} = {routine.at(row, constant(column))};")
+            position = routine.routine.position(f"c{number}_{column}", str(column), routine.columns)
+            routine.write(f"real a{number}_{column} = {routine.at(row, position)};")
 
 
 def _eliminated(first: int, columns: int, own: range) -> str:

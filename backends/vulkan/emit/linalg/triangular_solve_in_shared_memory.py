@@ -77,7 +77,7 @@ def suits_shared_memory(kernel: Kernel, profile: DeviceProfile) -> bool:
 
 def solve_in_shared_memory(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of triangular_solve."""
-    routine = open_routine(kernel, profile, lifted, SOLVES.sides * SOLVES.lanes)
+    routine = open_routine(kernel, profile, True, SOLVES.sides * SOLVES.lanes)
     right = routine.operands[1]
     *batch, rows, sides = right.shape
     tiles = -(-sides // SOLVES.sides)

@@ -17,7 +17,7 @@ from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.plan import Dispatch
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
-from lavax.ir import Graph
+from lavax.ir import Graph, interpret
 from lavax.ir.types import float32, float64
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
@@ -227,6 +227,32 @@ def test_columns_take_few_barriers() -> None:
     loops = panel[panel.index("void main") :]
     assert loops.count("barrier();") == loops.count("pivot_of(") == 2
     assert "subgroupShuffleXor" in panel and "a0_0 = a0_1 - factor0 * row0.y;" in panel
+
+
+def shaders_of(op: str, shapes: list[list[tuple[int, ...]]], **how: bool) -> set[str]:
+    return {text_of(graph(op, [np.zeros(each, np.float32) for each in given], **how)) for given in shapes}
+
+
+def test_parts_of_a_matrix_share_shaders() -> None:
+    """As long as an invocation has as many rows of a panel."""
+    assert len(shaders_of("lu", [[(500, 16)], [(400, 16)], [(260, 16)]])) == 1
+    assert len(shaders_of("lu", [[(500, 16)], [(256, 16)]])) == 2
+    systems = [[(64, 64), (64, 300)], [(64, 64), (64, 170)]]
+    assert len(shaders_of("triangular_solve", systems, lower=True, transposed=False, unit_diagonal=True)) == 1
+
+
+@pytest.mark.parametrize("op", ["lu", "cholesky", "householder"])
+def test_more_sizes_than_push_constants_hold(op: str) -> None:
+    """The kernel reads sums of shifted slices, each with places of its own."""
+    arrays = [normal(12 + number, 13 + 2 * number, 17 + number) for number in range(6)]
+
+    def shifted(*arrays: Any) -> Any:
+        slices = [x[number : number + 2, number : number + 6, :6] for number, x in enumerate(arrays)]
+        return bind(op, sum(slices, 9 * lnp.eye(6)))
+
+    traced = lx.trace(shifted)(*arrays)
+    (found,) = run(traced, arrays, device=gpu({}))
+    np.testing.assert_allclose(found, interpret(traced, *arrays)[0], rtol=0, atol=1e-4)
 
 
 def test_shared_memory_holds_a_triangle_and_its_sides() -> None:

@@ -15,7 +15,10 @@ from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.ir import Graph, interpret
 from lavax.ir.types import float32, float64
+from lavax.passes.build.contraction_geometry import sizes_of
+from lavax.passes.prepare.decompose import linear_algebra
 from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.target.kernel_limits import MATRICES
 from tests.backends.vulkan.run.execution import run_as_gpu
 
 RANDOM = np.random.default_rng(30)
@@ -56,6 +59,36 @@ def test_factors(shape: tuple[int, ...]) -> None:
 def test_factors_of_many_panels(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reflected_panel, "PANEL", PanelLimits(widths=(4,)))
     assert_factored(random(*shape))
+
+
+@pytest.fixture
+def low_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers hold 16 columns of 32 rows, 8 of 64 and 4 of 128."""
+    monkeypatch.setattr(reflected_panel, "PANEL", PanelLimits(invocations=32, words=16))
+    monkeypatch.setattr(linear_algebra, "MATRICES", replace(MATRICES, reflected_rows=32))
+
+
+@pytest.mark.parametrize("shape", [(2, 150, 9), (75, 20)], ids=str)
+@pytest.mark.usefixtures("low_blocks")
+def test_factors_of_high_panels(shape: tuple[int, ...]) -> None:
+    """Blocks of rows side by side, whose triangles are blocks once more."""
+    assert_factored(random(*shape))
+
+
+@pytest.mark.usefixtures("low_blocks")
+def test_high_panels_of_dependent_columns_and_of_nan() -> None:
+    """Rows of one block alone have all of a column, or its NaN."""
+    matrix = random(3, 100, 9)
+    matrix[0, :, 4] = 0
+    matrix[0, 70:80, 6] = matrix[0, :60, 2] = 0
+    matrix[1, 90, 3] = np.nan
+    q, r = (each.astype(np.float64) for each in run_as_gpu(factoring(matrix), [matrix]))
+    for found in (0, 2):
+        np.testing.assert_allclose(q[found].T @ q[found], np.eye(9), atol=2e-5)
+        np.testing.assert_allclose(q[found] @ r[found], matrix[found], atol=2e-5)
+    assert (r[0, 4:, 4] == 0).all()
+    assert np.isnan(r[1, 3:, 3:][np.triu_indices(6)]).all()
+    assert np.isfinite(r[1][:, :3]).all()
 
 
 @pytest.mark.parametrize("shape", [(20, 9)], ids=str)
@@ -113,3 +146,10 @@ def test_cuts() -> None:
     assert reflected_columns((100, 3, 3), GENERIC_GPU) == [3]
     assert reflected_columns((32, 32), WITHOUT_SHUFFLES) == [0]
     assert reflected_columns((32, 32), CPU_DRIVER) == [0]
+
+
+def test_long_sums_of_factors_are_in_parts() -> None:
+    target = target_of(GENERIC_GPU, 1 << 34, 1 << 31)
+    prepared = prepare(factoring(np.zeros((6000, 16), np.float32)), target)
+    products = [node for node in prepared.nodes if node.op == "dot"]
+    assert products and all(sizes_of(node).k < 1024 for node in products)
