@@ -128,7 +128,8 @@ def _cholesky(node: Node, target: Target) -> Node:
     (matrix,) = node.operands
     if matrix.shape[-1] <= target.matrices.cholesky:
         return node
-    factor = _cholesky_factor(matrix, target.matrices)
+    find = _cholesky_panel if target.matrices.cuts_by_kernels else _cholesky_factor
+    factor = find(matrix, target.matrices)
     size = matrix.shape[-1]
     corner = reshape(columns_of(rows_of(factor, size - 1, size), size - 1, size), matrix.shape[:-2])
     whole = add(factor, broadcast(scale(corner, 0.0), factor.shape, range(corner.type.rank)))
@@ -147,6 +148,30 @@ def _cholesky_factor(matrix: Node, matrices: Matrices) -> Node:
     second = _cholesky_factor(subtract(columns_of(bottom, half, size), times(away, turned(away))), matrices)
     above = pad(first, none, [*none[1:], size - half], none, 0.0)
     return _below(above, _beside(away, second))
+
+
+def _cholesky_panel(panel: Node, matrices: Matrices) -> Node:
+    """The factor of a panel's upper square, with what follows of the rows below.
+
+    All rows below a square are found at once. Four parts of a matrix need several times as many triangular systems, one
+    after the other, which leave a GPU idle; on a CPU driver they take two thirds of the time.
+    """
+    rows, columns = panel.shape[-2:]
+    most = matrices.cholesky
+    if columns <= most:
+        square = build("cholesky", rows_of(panel, 0, columns))
+        if rows == columns:
+            return square
+        side = turned(rows_of(panel, columns, rows))
+        away = triangular_solution(square, side, matrices, lower=True, transposed=False, unit=False)
+        return _below(square, turned(away))
+    half, none = _cut(columns, most, matrices), [0] * panel.type.rank
+    left = _cholesky_panel(columns_of(panel, 0, half), matrices)
+    below = rows_of(left, half, rows)
+    rest = columns_of(rows_of(panel, half, rows), half, columns)
+    rest = subtract(rest, times(below, turned(rows_of(below, 0, columns - half))))
+    above = [*none[2:], half, 0]
+    return _beside(left, pad(_cholesky_panel(rest, matrices), above, none, none, 0.0))
 
 
 # Gaussian elimination

@@ -27,6 +27,7 @@ class Panels:
     registers: int = 1 << 15  # of all invocations, for elements
     registers_each: int = 64
     least_invocations: int = 64
+    most_invocations: int = 1024
     least_columns: int = 4  # of panels that are worth their products
     columns_in_turn: int = 8  # eliminated by one loop
 
@@ -105,7 +106,7 @@ if (place# == pivot) {
 def _invocations(rows: int, profile: DeviceProfile) -> int:
     """A power of two, so that panels of about as many rows are eliminated by as many."""
     enough = max(PANELS.least_invocations, 1 << (rows - 1).bit_length())
-    return min(enough, 1 << (profile.max_workgroup_invocations.bit_length() - 1))
+    return min(enough, PANELS.most_invocations, 1 << (profile.max_workgroup_invocations.bit_length() - 1))
 
 
 def most_columns(rows: int, dtype: DType, profile: DeviceProfile) -> int:
