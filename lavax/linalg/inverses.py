@@ -13,6 +13,7 @@ from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
+from lavax.numpy.arrays.complex_parts import conj, real
 from lavax.numpy.arrays.manipulation import expand_dims
 from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
 from lavax.numpy.elementwise.comparison import greater, not_equal, where
@@ -54,26 +55,34 @@ def pinv(
         return adjoint(value)
     relative = _relative(value, rcond if rtol is None else rtol)
 
+    return _inverse_and_values(value, relative, hermitian)[0]
+
+
+def _inverse_and_values(value: Value, relative: ArrayLike, hermitian: bool = False) -> tuple[Value, Value]:
+    """The pseudoinverses, and the singular values that they are found by."""
+
     @custom_jvp
-    def inverse(matrix: Value) -> Value:
+    def inverse(matrix: Value) -> tuple[Value, Value]:
         left, values, right = svd(matrix, full_matrices=False, hermitian=hermitian)
         kept = greater(values, _limit(values, relative))
         inverses = where(kept, divide(1.0, where(kept, values, 1.0)), 0.0)
-        return matmul(multiply(adjoint(right), expand_dims(inverses, -2)), adjoint(left))
+        return matmul(multiply(adjoint(right), expand_dims(inverses, -2)), adjoint(left)), values
 
     @inverse.defjvp
-    def tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Value, Value]:
+    def tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         (matrix,), (direction,) = primals, tangents
-        p = inverse(matrix)
+        p, values = inverse(matrix)
         turned = adjoint(direction)
         outside = subtract(turned, matmul(turned, matmul(matrix, p)))
         inside = subtract(turned, matmul(matmul(p, matrix), turned))
         within = matmul(matmul(p, direction), p)
         first = matmul(matmul(p, adjoint(p)), outside)
         second = matmul(matmul(inside, adjoint(p)), p)
-        return p, subtract(add(first, second), within)
+        left, _, right = svd(matrix, full_matrices=False, hermitian=hermitian)
+        of_values = real(sum_over(multiply(conj(left), matmul(direction, adjoint(right))), -2))
+        return (p, values), (subtract(add(first, second), within), of_values)
 
-    found: Value = inverse(value)
+    found: tuple[Value, Value] = inverse(value)
     return found
 
 
@@ -118,14 +127,19 @@ def lstsq(
         given = f"{matrix.type} and {right.type}"
         raise shape_error(f"lstsq takes a matrix [m, n] and right sides [m] or [m, k], got {given}")
     columns = reshaped(right, (right.size, 1)) if right.ndim == 1 else right
-    solution = matmul(pinv(matrix, rtol=rcond), columns)
+    if is_empty(matrix):
+        inverse, values = adjoint(matrix), svdvals(matrix)
+    else:
+        inverse, values = _inverse_and_values(matrix, _relative(matrix, rcond))
+    solution = matmul(inverse, columns)
     beyond = subtract(matmul(matrix, solution), columns)
     squares = sum_over(squared_length(beyond), 0)
     found = reshaped(solution, (solution.shape[0],)) if right.ndim == 1 else solution
-    rank = matrix_rank(matrix, rtol=rcond)
+    limit = _limit(values, _relative(matrix, rcond)) if values.size else values
+    rank = count_nonzero(greater(values, limit), -1)
     if numpy_resid and (matrix.shape[0] <= matrix.shape[1] or int(rank) < matrix.shape[1]):
         squares = squares[:0]
-    return found, squares, rank, svdvals(matrix)
+    return found, squares, rank, values
 
 
 def matrix_power(a: ArrayLike, n: int) -> Value:

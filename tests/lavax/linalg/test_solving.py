@@ -185,6 +185,15 @@ def test_lstsq(shape: tuple[int, int], columns: int | None) -> None:
     np.testing.assert_allclose(exact(values), expected[3], rtol=0, atol=1e-6)
 
 
+def test_lstsq_finds_one_decomposition() -> None:
+    """Within the rule of its gradient; its singular values are of it, too, and so is their gradient."""
+    matrix, right = with_condition((7, 3), CONDITION), right_side(7, 2)
+    assert not any(node.op == "svd" for node in lx.trace(lnp.linalg.lstsq)(matrix, right).nodes)
+    found = lx.grad(lambda a: (lnp.linalg.lstsq(a, right)[3] ** 2 * lnp.arange(3.0)).sum())(matrix)
+    expected = lx.grad(lambda a: (lnp.linalg.svdvals(a) ** 2 * lnp.arange(3.0)).sum())(matrix)
+    assert_close(found, np.asarray(expected), (7, 3))
+
+
 @pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 5])
 def test_matrix_power(n: int) -> None:
     matrix = with_condition((2, 4, 4), 3)
