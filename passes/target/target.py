@@ -189,6 +189,8 @@ class Matrices:
     # Whether the parts of a matrix that is cut are as large as one kernel takes, but for the last, so that they share
     # shaders; else they are halves.
     cuts_by_kernels: bool = False
+    # Whether the kernel that finds rotations corrects their product, so that no others have to.
+    orthonormal_rotations: bool = False
 
 
 def _whole(points: int, across: bool, part: DType) -> Sequence[int]:

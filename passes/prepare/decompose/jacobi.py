@@ -10,6 +10,7 @@ Arrays keep paired blocks side by side, [..., matches, 2, rows of a block, …] 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf, nan
 from typing import Any
 
@@ -60,7 +61,7 @@ from lavax.passes.build.matrices import (
 from lavax.passes.prepare.decompose.linear_algebra import orthogonal_factors, reflected, times
 from lavax.passes.prepare.decompose.sorting import order_of_rows
 from lavax.passes.target.kernel_limits import BIDIAGONAL, MATRICES, TRIDIAGONAL
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import Matrices, Target
 
 
 @dataclass(frozen=True)
@@ -247,8 +248,8 @@ def _eigh(node: Node, target: Target) -> Node:
     positions = [iota(index_type(matrix.shape), axis) for axis in (rank - 2, rank - 1)]
     symmetric = where(build("greater_equal", *positions), matrix, turned(matrix))
     work, divisor = _scaled(symmetric)
-    find = _by_tridiagonal if by_tridiagonal else _by_rotations
-    values, vectors = find(work, with_vectors)
+    found = _by_tridiagonal(work, with_vectors) if by_tridiagonal else _by_rotations(work, with_vectors, target)
+    values, vectors = found
     vectors = [_orthonormal(rows) for rows in vectors]
     if vectors:  # of the matrix itself, so that they do not have the rounding of all rounds
         values = sum_over(multiply(product(vectors[0], symmetric), vectors[0]), (rank - 1,))
@@ -259,12 +260,12 @@ def _eigh(node: Node, target: Target) -> Node:
     return packed([values, *vectors], rank - 2)
 
 
-def _by_rotations(matrix: Node, with_vectors: bool) -> tuple[Node, list[Node]]:
+def _by_rotations(matrix: Node, with_vectors: bool, target: Target) -> tuple[Node, list[Node]]:
     """The eigenvalues, and the vectors as rows, if they are wanted, in any order."""
     rank, size = matrix.type.rank, matrix.shape[-1]
     work = _filled(matrix, (rank - 2, rank - 1))
     carried = [work, _unit_rows(size, work.shape[-1], matrix)] if with_vectors else [work]
-    work, *vectors = _until_settled(_eigen_round, _far_from_diagonal, carried)
+    work, *vectors = _until_settled(partial(_eigen_round, matrices=target.matrices), _far_from_diagonal, carried)
     values = _diagonal(columns_of(rows_of(work, 0, size), 0, size))
     return values, [rows_of(rows, 0, size) for rows in vectors]
 
@@ -313,14 +314,14 @@ def _with_own_blocks(work: Node, blocks: Node) -> Node:
     return where(equal(match, divide(places[-1], whole)), own, work)
 
 
-def _eigen_round(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
+def _eigen_round(state: Sequence[Node], matches: int, matrices: Matrices, **sweeping: Any) -> list[Node]:
     """One round. Takes the diagonal blocks from `jacobi`, because products would have the rounding of the diagonal."""
     work, *vectors = state
     rank = work.type.rank
     own = _own_blocks(work, matches)
     found = build("jacobi", own, relative=False, **sweeping)
     rotated, rotation = (part(found, "jacobi", own, name) for name in ("rotated", "rotation"))
-    rotation = _orthonormal(rotation)
+    rotation = rotation if matrices.orthonormal_rotations else _orthonormal(rotation)
     both = _rotated(rotation, turned(_rotated(rotation, work)))
     work = _with_own_blocks(both, rotated)
     return [
@@ -348,7 +349,7 @@ def _svd(node: Node, target: Target) -> Node:
     if by_bidiagonal:
         return _svd_by_bidiagonal(node, scaled, divisor, target)
     if not with_vectors:
-        values = _singular_values(reflected(scaled, target)[1], divisor)
+        values = _singular_values(reflected(scaled, target)[1], divisor, target)
         return packed([values, zeros(matrix.type.with_shape((*matrix.shape[:-2], rows * columns)))], rank - 2)
     q, r = orthogonal_factors(scaled, complete, target)
     values, right, of_triangle = _singular_vectors(rows_of(r, 0, columns), target)
@@ -390,13 +391,14 @@ def _svd_by_bidiagonal(node: Node, scaled: Node, divisor: Node, target: Target) 
     return packed([values, right, left], rank - 2)
 
 
-def _singular_values(triangle: Node, divisor: Node) -> Node:
+def _singular_values(triangle: Node, divisor: Node, target: Target) -> Node:
     rank, size = triangle.type.rank, triangle.shape[-1]
     if size <= MATRICES.singular_columns:
         found = build("svd", triangle, vectors=False, complete=False)
         values = part(found, "svd", triangle, "values", vectors=False, complete=False)
     else:
-        (work,) = _until_settled(_singular_round, _far_from_orthogonal, [_filled(triangle, (rank - 2,))])
+        one_round = partial(_singular_round, matrices=target.matrices)
+        (work,) = _until_settled(one_round, _far_from_orthogonal, [_filled(triangle, (rank - 2,))])
         (values,) = _in_order(_lengths(rows_of(work, 0, size)), True)
     return multiply(values, by_row(divisor, values.shape))
 
@@ -411,7 +413,8 @@ def _singular_vectors(triangle: Node, target: Target) -> tuple[Node, Node, Node]
         return values, right, left
     work = _filled(triangle, (rank - 2,))
     carried = [work, _unit_rows(size, work.shape[-2], triangle)]
-    settled = _until_settled(_singular_round, _far_from_orthogonal, carried)
+    one_round = partial(_singular_round, matrices=target.matrices)
+    settled = _until_settled(one_round, _far_from_orthogonal, carried)
     work, left = (rows_of(each, 0, size) for each in settled)
     lengths, work, left = _in_order(_lengths(work), True, work, left)
     right = turned(_directions(lengths, work, target))
@@ -424,11 +427,12 @@ def _lengths(rows: Node) -> Node:
     return build("sqrt", sum_over(multiply(rows, rows), (rows.type.rank - 1,)))
 
 
-def _singular_round(state: Sequence[Node], matches: int, **sweeping: Any) -> list[Node]:
+def _singular_round(state: Sequence[Node], matches: int, matrices: Matrices, **sweeping: Any) -> list[Node]:
     meeting = _meeting(state[0], matches)
     products = product(meeting, turned(meeting))
     found = build("jacobi", products, relative=True, **sweeping)
-    rotation = _orthonormal(part(found, "jacobi", products, "rotation"))
+    rotation = part(found, "jacobi", products, "rotation")
+    rotation = rotation if matrices.orthonormal_rotations else _orthonormal(rotation)
     axis = state[0].type.rank - 2
     return [_moved_on(_rotated(rotation, each), (axis,), matches) for each in state]
 

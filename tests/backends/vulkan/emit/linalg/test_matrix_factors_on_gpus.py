@@ -11,6 +11,7 @@ import pytest
 import lavax as lx
 from lavax.passes.target.kernel_limits import MATRICES
 from tests.backends.vulkan.run.execution import run_as_gpu
+from tests.backends.vulkan.test_decompositions import graph
 
 # One matrix in a workgroup, and one in blocks of rows that meet in turns; an even number of rows and an odd one.
 SIZES = (6, MATRICES.eigenvalues + 3)
@@ -45,6 +46,17 @@ def test_singular_values_and_vectors(size: int) -> None:
     unit = np.eye(size - 2)
     np.testing.assert_allclose(left.T @ left.astype(np.float64), unit, rtol=0, atol=size * EPSILON)
     np.testing.assert_allclose(right @ right.T.astype(np.float64), unit, rtol=0, atol=size * EPSILON)
+
+
+def test_rotations_are_orthonormal() -> None:
+    """To the rounding of one product of each pair of their rows, whatever the number of turns."""
+    size = MATRICES.eigenvalues
+    x = matrix(size)
+    for relative in (False, True):
+        traced = graph("jacobi", [x @ x.T], relative=relative, across=False, sweeps=10)
+        (found,) = run_as_gpu(traced, [x @ x.T])
+        rotation = found[size**2 :].reshape(size, size).astype(np.float64)
+        np.testing.assert_allclose(rotation @ rotation.T, np.eye(size), rtol=0, atol=3 * EPSILON)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
