@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lavax as lx
+from lavax.backends.vulkan.emit.linalg.jacobi import emit_jacobi
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
+from lavax.backends.vulkan.target import target_of
+from lavax.passes.kernels.commands import steps_of
+from lavax.passes.kernels.kernel import Kernel
+from lavax.passes.prepare.pipeline import prepare
+from lavax.passes.schedule.schedule import schedule
 from lavax.passes.target.kernel_limits import MATRICES
+from lavax.passes.target.target import Target
 from tests.backends.vulkan.run.execution import run_as_gpu
-from tests.backends.vulkan.test_decompositions import graph
 
 # One matrix in a workgroup, and one in blocks of rows that meet in turns; an even number of rows and an odd one.
 SIZES = (6, MATRICES.eigenvalues + 3)
@@ -48,15 +56,23 @@ def test_singular_values_and_vectors(size: int) -> None:
     np.testing.assert_allclose(right @ right.T.astype(np.float64), unit, rtol=0, atol=size * EPSILON)
 
 
-def test_rotations_are_orthonormal() -> None:
-    """To the rounding of one product of each pair of their rows, whatever the number of turns."""
-    size = MATRICES.eigenvalues
-    x = matrix(size)
-    for relative in (False, True):
-        traced = graph("jacobi", [x @ x.T], relative=relative, across=False, sweeps=10)
-        (found,) = run_as_gpu(traced, [x @ x.T])
-        rotation = found[size**2 :].reshape(size, size).astype(np.float64)
-        np.testing.assert_allclose(rotation @ rotation.T, np.eye(size), rtol=0, atol=3 * EPSILON)
+def kernels_of_rounds(target: Target) -> list[Kernel]:
+    size = 6 * MATRICES.eigenvalues
+    prepared = prepare(lx.trace(lambda x: tuple(lx.linalg.eigh(x)))(np.zeros((size, size), np.float32)), target)
+    steps = [step for step in steps_of(schedule(prepared, target=target).steps) if ".body." in step.name]
+    return [kernel for step in steps for kernel in step.kernels]
+
+
+def test_kernels_correct_rotations_in_place_of_products() -> None:
+    """A round has three products in place of five."""
+    target = target_of(GENERIC_GPU, 1 << 34, 1 << 31)
+    uncorrected = replace(target, matrices=replace(target.matrices, orthonormal_rotations=False))
+    for each, products in ((target, 3), (uncorrected, 5)):
+        kinds = [kernel.kind for kernel in kernels_of_rounds(each)]
+        assert kinds.count("contract") == products * kinds.count("routine") > 0
+    (first, *_) = [kernel for kernel in kernels_of_rounds(target) if kernel.kind == "routine"]
+    assert "0.5 * excess" in emit_jacobi(first, GENERIC_GPU, False).shader.source
+    assert "0.5 * excess" not in emit_jacobi(first, CPU_DRIVER, False).shader.source
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
