@@ -132,7 +132,7 @@ ROUTINES: dict[str, RoutineEmitter] = {
 }
 
 # Whose shaders on GPUs get sizes when they run, so that the parts of a large matrix share them.
-_GET_SIZES = frozenset(("cholesky", "householder", "lu", "triangular_solve"))
+_GET_SIZES = frozenset(("cholesky", "householder", "triangular_solve"))
 
 
 def gets_sizes(kernel: Kernel, profile: DeviceProfile) -> bool:

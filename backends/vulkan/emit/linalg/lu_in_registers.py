@@ -17,6 +17,7 @@ from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import DType
+from lavax.passes.kernels.index import constant
 from lavax.passes.kernels.kernel import Kernel
 
 
@@ -27,7 +28,6 @@ class Panels:
     registers: int = 1 << 15  # of all invocations, for elements
     registers_each: int = 64
     least_invocations: int = 64
-    most_invocations: int = 1024
     least_columns: int = 4  # of panels that are worth their products
     columns_in_turn: int = 8  # eliminated by one loop
 
@@ -106,7 +106,7 @@ if (place# == pivot) {
 def _invocations(rows: int, profile: DeviceProfile) -> int:
     """A power of two, so that panels of about as many rows are eliminated by as many."""
     enough = max(PANELS.least_invocations, 1 << (rows - 1).bit_length())
-    return min(enough, PANELS.most_invocations, 1 << (profile.max_workgroup_invocations.bit_length() - 1))
+    return min(enough, 1 << (profile.max_workgroup_invocations.bit_length() - 1))
 
 
 def most_columns(rows: int, dtype: DType, profile: DeviceProfile) -> int:
@@ -128,7 +128,7 @@ def eliminate_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool)
     """The shader of lu."""
     rows, columns = kernel.graph.outputs[0].operands[0].shape[-2:]
     local = _invocations(rows, profile)
-    routine = MatrixRoutine(kernel, profile, lifted=True, invocations=local)
+    routine = MatrixRoutine(kernel, profile, lifted, invocations=local)
     routine.starts("permutation", "parity")
     _declare(routine, columns, profile)
     own = range(-(-rows // local))
@@ -158,8 +158,7 @@ def _load(routine: MatrixRoutine, own: range, local: int) -> None:
         routine.write(f"int place{number} = lane + {number * local};")
         row = routine.routine.position(f"r{number}", f"min(place{number}, rows - 1)", routine.rows)
         for column in range(routine.columns):
-            position = routine.routine.position(f"c{number}_{column}", str(column), routine.columns)
-            routine.write(f"real a{number}_{column} = {routine.at(row, position)};")
+            routine.write(f"real a{number}_{column} = {routine.at(row, constant(column))};")
 
 
 def _eliminated(first: int, columns: int, own: range) -> str:
