@@ -35,6 +35,7 @@ class RegisterLimits:
     four_to_reals: int = 16  # the same of four lines that are written
     spread: int = 1 << 19  # numbers of all such lines, of which inverses of more have steps of so many points
     spread_points: int = 16
+    from_cosines: int = 16  # points of a step across that makes each of two of four real numbers, as in a type 3
     together: int = 32
     mirrored: int = 50  # of two columns of a real line, where steps of `together` would be more
     few: int = 2
@@ -399,7 +400,7 @@ def across_steps_of(
     short = FEW_NUMBERS.widest if are_few else limits.spread_points if inverse and numbers > limits.spread else None
     widest, others = short or limits.real_across, short or limits.together
     if cosines and not are_few:
-        others = limits.together
+        others = limits.from_cosines if inverse and short is None else limits.together
     firsts = [first for first in range(2, min(points, widest) + 1) if points % first == 0]
     ways = [(first, *_rest_across(points // first, others)) for first in firsts]
     return min(ways, key=lambda way: (len(way), way[0] + 2 * sum(way[1:]), max(way[1:], default=1)), default=())

@@ -66,6 +66,9 @@ def test_steps() -> None:
     assert across_steps_of(1000, 1000, 1000 * 1000, True, False, CPU_DRIVER) == (10, 10, 10)  # lines that lie far apart
     assert across_steps_of(512, 1536, 512 * 1536, True, False, CPU_DRIVER) == (8, 8, 8)
     assert across_steps_of(512, 1536, 512 * 1536, True, True, CPU_DRIVER) == (16, 32)  # of cosines, half as far
+    # A step that makes a spectrum of words has few points, unless lines lie far apart.
+    assert across_steps_of(2048, 16, 13 << 15, True, True, CPU_DRIVER) == (32, 8, 8)
+    assert across_steps_of(720, 16, 1 << 18, True, True, CPU_DRIVER) == (45, 16)
     assert max(across_steps_of(2048, 2, 1 << 12, False, False, CPU_DRIVER)) <= 16  # few numbers
     assert across_steps_of(1000, 3, 3000, False, False, CPU_DRIVER) == ()
     assert across_steps_of(67, 8, 536, False, False, CPU_DRIVER) == ()
