@@ -486,13 +486,11 @@ def fourier_across_to_half(
 
 def _spectrum_across(x: np.ndarray) -> np.ndarray:
     """Of lines of a cosine transform of type 3, x[k] and x[n − k], turned."""
-    lines, length, behind = x.shape
-    found = np.empty((lines, length // 2 + 1, behind, 2))
-    for line, k, back in product(range(lines), range(length // 2 + 1), range(behind)):
-        number = complex(x[line, k, back], -x[line, length - k, back] if k else 0.0)
-        number *= cmath.exp(0.5j * math.pi * k / length)
-        found[line, k, back] = number.real, number.imag
-    return found
+    length = x.shape[1]
+    k = np.arange(length // 2 + 1)[:, None]
+    opposite = np.where(k > 0, x[:, -k[:, 0]], 0.0)
+    numbers = (x[:, k[:, 0]] - 1j * opposite) * np.exp(0.5j * math.pi * k / length)
+    return np.stack([numbers.real, numbers.imag], -1)
 
 
 def fourier_across_from_half(
