@@ -14,6 +14,7 @@ from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.numpy._core.shapes_of_data import length_of
+from lavax.numpy.analysis.even_intervals import places_in_even_intervals
 from lavax.numpy.arrays.joining import stack
 from lavax.numpy.arrays.manipulation import ravel
 from lavax.numpy.arrays.ranges import linspace
@@ -111,19 +112,23 @@ def histogram(
     real_numbers("histogram", value)
     edges = histogram_bin_edges(value, bins, range)
     scale = None if weights is None else ravel(as_floating(weights))
-    counts = _counts([value], [edges], scale)
+    is_even = as_value(bins).ndim == 0
+    place = places_in_even_intervals(edges, value, range) if is_even else None
+    counts = _counts([_places(value, edges) if place is None else place], [edges], scale)
     if density:
         widths = subtract(cut(edges, 0, 1, edges.size), cut(edges, 0, 0, edges.size - 1))
         counts = divide(divide(counts, sum_over(counts)), widths)
     return counts, edges
 
 
-def _counts(columns: Sequence[Value], edges: Sequence[Value], weights: Value | None) -> Value:
+def _places(column: Value, edges: Value) -> Value:
+    """The interval of each element, of which the last one contains both of its edges."""
+    place = subtract(places_among(edges, column, "right"), 1)
+    return where(equal(column, edges[-1]), edges.size - 2, place)
+
+
+def _counts(places: Sequence[Value], edges: Sequence[Value], weights: Value | None) -> Value:
     shape = tuple(edge.size - 1 for edge in edges)
-    places = []
-    for column, edge in zip(columns, edges, strict=True):
-        place = subtract(places_among(edge, column, "right"), 1)
-        places.append(where(equal(column, edge[-1]), edge.size - 2, place))
     updates = constant(1, places[0].type.with_dtype(default_integer())) if weights is None else weights
     kind = TensorType(shape, updates.type.dtype)
     empty = constant(kind.dtype.number(0), kind)
@@ -152,7 +157,8 @@ def histogramdd(
     by_column = [bins] * len(columns) if isinstance(bins, int) else list(bins)
     ranges = [None] * len(columns) if range is None else list(range)
     edges = [histogram_bin_edges(*given) for given in zip(columns, by_column, ranges, strict=True)]
-    counts = _counts(columns, edges, None if weights is None else as_floating(weights))
+    places = [_places(column, edge) for column, edge in zip(columns, edges, strict=True)]
+    counts = _counts(places, edges, None if weights is None else as_floating(weights))
     is_wide = value.type.dtype == float64 and not counts.type.dtype.is_complex
     counts = cast(counts, float64) if is_wide else as_floating(counts)
     if density:

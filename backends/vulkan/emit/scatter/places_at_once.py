@@ -1,7 +1,8 @@
 """Updates of integers that all invocations of a GPU join to their places at once: shaders of join_places.
 
 Sums and extremes of integers do not depend on order. If the array is small, and many updates meet at its places, each
-workgroup joins a share of them in shared memory first, and then what it has found to the array.
+workgroup joins a share of them in shared memory first, and then what it has found to the array. Of a larger array, the
+workgroup keeps the elements that it meets first, so that many updates of one place do not wait for each other.
 """
 
 from __future__ import annotations

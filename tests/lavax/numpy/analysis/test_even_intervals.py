@@ -1,0 +1,49 @@
+"""Histograms over a range that is known: the same counts as by a search among the edges, also of their neighbours."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lavax as lx
+import lavax.numpy as lnp
+
+RANDOM = np.random.default_rng(51)
+# The range, the number of intervals, and whether they are found by a division.
+SPANS = [
+    ((-4, 4), 100, True),
+    ((0.1, 0.7), 11, True),
+    ((np.float32(0.5), 2), 1, True),
+    ((-1, 1), 100_000, True),
+    ((1e3, 1e3 + 1), 100, True),
+    ((1e6, 1e6 + 1), 50, False),  # eight neighbouring intervals have the same edges
+    ((3, 3), 5, False),
+]
+
+
+def counted(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    place = np.searchsorted(edges, x, "right") - 1
+    place[x == edges[-1]] = len(edges) - 2
+    return np.bincount(place[(place >= 0) & (place < len(edges) - 1)], minlength=len(edges) - 1)
+
+
+@pytest.mark.parametrize(("span", "count", "by_division"), SPANS, ids=str)
+def test_counts(span: tuple[Any, Any], count: int, by_division: bool) -> None:
+    function = lx.compile(lambda x: lnp.histogram(x, count, span))
+    width = span[1] - span[0]
+    x = RANDOM.uniform(span[0] - 0.2 * width, span[1] + 0.2 * width, 5000).astype(np.float32)
+    edges = np.asarray(function(x)[1])
+    near = [np.nextafter(edges, np.float32(side)) for side in (np.inf, -np.inf)]
+    x = np.concatenate([x, edges, *near, np.array([np.nan, np.inf, -np.inf], np.float32)])
+    np.testing.assert_array_equal(function(x)[0], counted(x, edges))
+    assert ("search_sorted" in function.lower(x).as_text("ir")) != by_division
+
+
+def test_counts_of_integers_and_sums_of_weights() -> None:
+    x, weights = RANDOM.integers(-3, 12, 3000).astype(np.int32), RANDOM.integers(0, 5, 3000).astype(np.float32)
+    counts, edges = lnp.histogram(x, 5, (0, 10))
+    np.testing.assert_array_equal(counts, np.histogram(x, 5, (0, 10))[0])
+    np.testing.assert_array_equal(edges, [0, 2, 4, 6, 8, 10])
+    sums = lx.compile(lambda x, w: lnp.histogram(x, 5, (0, 10), w)[0])(x, weights)
+    np.testing.assert_array_equal(sums, np.histogram(x, 5, (0, 10), weights=weights)[0])
