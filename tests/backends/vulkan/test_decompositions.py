@@ -282,15 +282,18 @@ def test_gpus_sort_what_would_be_long_shares_of_copies(places: int, width: int, 
 
 @pytest.mark.parametrize("op", ["add", "minimum", "maximum", "set"])
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "float32"])
-@pytest.mark.parametrize(("length", "count"), [(5, 40), (300, 8192), (300, 9001), (9000, 4000)])
+@pytest.mark.parametrize(("length", "count"), [(5, 40), (300, 8192), (300, 9001), (9000, 4000), (9000, 40_000)])
 def test_gpus_join_whole_numbers_to_their_places_at_once(op: str, dtype: str, length: int, count: int) -> None:
-    """In shared memory first, if many updates meet. Floats are compared as words, and set by number."""
+    """In shared memory first, if many updates meet: to a copy, or what fits of it. Floats are compared as words, and
+    set by number."""
     array, updates = (RANDOM.integers(0, 9, n).astype(dtype) for n in (length, count))
     index = np.where(RANDOM.random(count) < 0.3, 3, RANDOM.integers(-2, length + 2, count)).astype(np.int32)
     program = scattered(op, array, updates, [index], (0,))
     joins = [node for node in prepare(program, as_gpu().target).nodes if node.op == "join_places"]
     assert len(joins) == (dtype != "float32" or op != "add")
-    assert ("int held[300]" in as_gpu().lower(program).as_text("glsl")) == bool(joins and length == 300)
+    source = as_gpu().lower(program).as_text("glsl")
+    assert ("int held[300]" in source) == bool(joins and length == 300)
+    assert ("int owners[" in source) == bool(joins and count == 40_000)
     (found,) = run(program, [array, updates, index], device=as_gpu())
     np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
 

@@ -46,10 +46,15 @@ class JoinedPlaces:
         index = self.routine.position("at", f"min({at}, vectors - 1)", self.vectors)
         places, updates = self._read(self.places, index), self._read(self.updates, index)
         for place, update in zip(places, updates, strict=True):
-            self.body.line(f"if ({place} >= 0 && {place} < extent) {self.atomic}({self.element(place)}, {update});")
+            with self.body.block(f"if ({place} >= 0 && {place} < extent)"):
+                self.join_one(place, update)
+
+    def join_one(self, place: str, update: str) -> None:
+        """Joins an update to a place within the array."""
+        self.body.line(f"{self.atomic}({self.element(place)}, {update});")
 
     def element(self, place: str) -> str:
-        """The array's element that updates are joined to."""
+        """The array's element at a place."""
         return self.body.memory.element(self.array.dtype, self.routine.target, f"part * extent + {place}")
 
     def _read(self, operand: Node, index: Index) -> list[str]:

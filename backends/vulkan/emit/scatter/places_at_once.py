@@ -22,12 +22,13 @@ from lavax.passes.kernels.kernel import Kernel
 
 @dataclass(frozen=True)
 class SharedPlaces:
-    """Arrays that each workgroup has a copy of. `python -m benchmarks operations --only "bincount*"`."""
+    """What workgroups keep of an array. `python -m benchmarks operations --only "bincount*"`."""
 
     invocations: int = 256
     shared_bytes: int = 1 << 15  # of a copy, at most: several workgroups share a processor's memory
     least_updates: int = 1 << 12  # of a workgroup
     updates_per_element: int = 8  # the same for each element, which the workgroup clears and then joins to the array
+    kept: int = 1 << 11  # elements of a larger array
 
 
 SHARED_PLACES = SharedPlaces()
@@ -46,40 +47,80 @@ class _AtOnce(JoinedPlaces):
 class _InSharedMemory(JoinedPlaces):
     """Each workgroup joins a share of the updates to a copy of the array."""
 
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int) -> None:
+        super().__init__(kernel, profile, lifted, local)
+        dtype = self.array.dtype
+        self.identity = literal(JOINS[self.routine.node.attrs["join"]].identity(dtype), dtype)
+        self.slots = self.array.shape[-1]
+        self.shared = [f"shared {type_name(dtype, 1)} held[{self.slots}];"]
+
     def emit(self) -> Launch:
-        body, node, local = self.body, self.routine.node, self.routine.local
-        extent, dtype = self.array.shape[-1], self.array.dtype
-        identity = literal(JOINS[node.attrs["join"]].identity(dtype), dtype)
-        wanted = max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * extent)
+        body, local = self.body, self.routine.local
+        wanted = max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * self.slots)
         turns = -(-wanted // (self.width * local))
         shares = -(-self.vectors // (turns * local))
         body.line(f"int group = int{WORKGROUP}, thread = int(gl_LocalInvocationID.x);")
         body.line(f"if (group >= {self.arrays * shares}) return;")
         self.open(f"group / {shares}")
-        each_element = f"for (int k = thread; k < extent; k += {local})"
-        body.line(f"{each_element} held[k] = {identity};")
+        each_slot = f"for (int k = thread; k < {self.slots}; k += {local})"
+        with body.block(each_slot):
+            self.clear()
         body.line("barrier();")
         body.line(f"int first = group % {shares} * {turns * local} + thread;")
-        with body.block(f"for (int turn = 0; turn < {turns}; ++turn)"), body.block(
-            f"if (first + turn * {local} < vectors)"
-        ):
+        each_turn = body.block(f"for (int turn = 0; turn < {turns}; ++turn)")
+        with each_turn, body.block(f"if (first + turn * {local} < vectors)"):
             self.join(f"first + turn * {local}")
         body.line("barrier();")
-        with body.block(each_element):
-            body.line(f"if (held[k] != {identity}) {self.atomic}({super().element('k')}, held[k]);")
-        shared = [f"shared {type_name(dtype, 1)} held[{extent}];"]
-        text = ShaderText(body.uses, body.scopes[0].lines, (local, 1), shared)
+        with body.block(each_slot):
+            self.join_slot()
+        text = ShaderText(body.uses, body.scopes[0].lines, (local, 1), self.shared)
         return Launch(assemble(text), tuple(body.parameters.words), grid(self.arrays * shares))
 
-    def element(self, place: str) -> str:
-        return f"held[{place}]"
+    def clear(self) -> None:
+        self.body.line(f"held[k] = {self.identity};")
+
+    def join_one(self, place: str, update: str) -> None:
+        self.body.line(f"{self.atomic}(held[{place}], {update});")
+
+    def join_slot(self) -> None:
+        """Joins what the workgroup has found for an element to the array."""
+        self.body.line(f"if (held[k] != {self.identity}) {self.atomic}({self.element('k')}, held[k]);")
 
 
-def _suits_shared_memory(kernel: Kernel, profile: DeviceProfile) -> bool:
+class _FirstInSharedMemory(_InSharedMemory):
+    """Each workgroup keeps elements of the array: at most one for each slot, that of the first update that meets it."""
+
+    def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int) -> None:
+        super().__init__(kernel, profile, lifted, local)
+        self.slots = SHARED_PLACES.kept
+        self.shared = [f"shared {type_name(self.array.dtype, 1)} held[{self.slots}];"]
+        self.shared.append(f"shared int owners[{self.slots}];")
+
+    def clear(self) -> None:
+        super().clear()
+        self.body.line("owners[k] = -1;")
+
+    def join_one(self, place: str, update: str) -> None:
+        body, slot = self.body, f"{place} & {self.slots - 1}"
+        body.line(f"int owner = owners[{slot}];")
+        with body.block("if (owner < 0)"):
+            body.line(f"owner = atomicCompSwap(owners[{slot}], -1, {place});")
+            body.line(f"owner = owner < 0 ? {place} : owner;")
+        body.line(f"if (owner == {place}) {self.atomic}(held[{slot}], {update});")
+        body.line(f"else {self.atomic}({self.element(place)}, {update});")
+
+    def join_slot(self) -> None:
+        self.body.line(f"if (owners[k] >= 0) {self.atomic}({self.element('owners[k]')}, held[k]);")
+
+
+def _kind_of(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> type[_AtOnce | _InSharedMemory]:
     array, updates, _ = kernel.graph.outputs[0].operands
     extent, count = array.shape[-1], updates.shape[-1]
     fits = 4 * extent <= min(SHARED_PLACES.shared_bytes, profile.shared_memory_bytes)
-    return fits and count >= max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * extent)
+    slots = extent if fits else SHARED_PLACES.kept
+    if lifted or count < max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * slots):
+        return _AtOnce
+    return _InSharedMemory if fits else _FirstInSharedMemory
 
 
 def emit_join_places(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
@@ -88,6 +129,6 @@ def emit_join_places(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> La
     copied = emit_copy(kernel, node.operands[0], profile, lifted)
     if profile.kind == "cpu" or node.dtype.is_float:
         return replace(join_in_order(kernel, profile, lifted), before=copied)
-    kind = _InSharedMemory if not lifted and _suits_shared_memory(kernel, profile) else _AtOnce
     local = min(SHARED_PLACES.invocations, profile.max_workgroup_invocations)
+    kind = _kind_of(kernel, profile, lifted)
     return replace(kind(kernel, profile, lifted, local).emit(), before=copied)
