@@ -59,7 +59,8 @@ class _InSharedMemory(JoinedPlaces):
         wanted = max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * self.slots)
         turns = -(-wanted // (self.width * local))
         shares = -(-self.vectors // (turns * local))
-        body.line(f"int group = int{WORKGROUP}, thread = int(gl_LocalInvocationID.x);")
+        body.line(f"int group = int{WORKGROUP};")
+        body.line("int thread = int(gl_LocalInvocationID.x);")
         body.line(f"if (group >= {self.arrays * shares}) return;")
         self.open(f"group / {shares}")
         each_slot = f"for (int k = thread; k < {self.slots}; k += {local})"
