@@ -105,6 +105,16 @@ def _added(places: Any, values: Any) -> Any:
     return lnp.zeros(1 << 16).at[places].add(values)
 
 
+def _pooled(x: Any) -> Any:
+    return lx.nn.max_pool(x, (3, 3), 2, 1, axes=(1, 2))
+
+
+def _gradient_of_pool(t: Any, x: Any) -> Any:
+    given = x.detach().requires_grad_()
+    pooled = t.nn.functional.max_pool2d(given.permute(0, 3, 1, 2), 3, 2, 1)
+    return t.autograd.grad((pooled * pooled).sum(), given)[0]
+
+
 OPERATIONS = (
     Operation("cholesky 1024", lnp.linalg.cholesky, lambda t, a: t.linalg.cholesky(a), (_definite(1024),)),
     Operation("cholesky 3000", lnp.linalg.cholesky, lambda t, a: t.linalg.cholesky(a), (_definite(3000),)),
@@ -143,11 +153,17 @@ OPERATIONS = (
     Operation("sort 2^24", lnp.sort, lambda t, x: t.sort(x)[0], (_normal(1 << 24),)),
     Operation("sort 4096 rows", lnp.sort, lambda t, x: t.sort(x, -1)[0], (_normal(4096, 4096),)),
     Operation("top 50 of 64 rows", lambda x: lax.top_k(x, 50), lambda t, x: t.topk(x, 50), (_normal(64, 50257),)),
+    Operation("top 8 of 8192 rows", lambda x: lax.top_k(x, 8), lambda t, x: t.topk(x, 8), (_normal(8192, 64),)),
+    Operation("top 100 of 2^20", lambda x: lax.top_k(x, 100), lambda t, x: t.topk(x, 100), (_normal(1 << 20),)),
     Operation("argmax of 64 rows", lambda x: lnp.argmax(x, -1), lambda t, x: t.argmax(x, -1), (_normal(64, 50257),)),
     Operation("cumsum 2^24", lnp.cumsum, lambda t, x: t.cumsum(x, 0), (_normal(1 << 24),)),
     Operation(
         "bincount 2^22 in 1000", lambda x: lnp.bincount(x, length=1000),
         lambda t, x: t.bincount(x, minlength=1000), (_below(1000, 1 << 22),),
+    ),
+    Operation(
+        "bincount 2^22 in 50000", lambda x: lnp.bincount(x, length=50_000),
+        lambda t, x: t.bincount(x, minlength=50_000), (_below(50_000, 1 << 22),),
     ),
     Operation(
         "histogram 2^22", lambda x: lnp.histogram(x, 100, (-4, 4))[0], lambda t, x: t.histc(x, 100, -4, 4),
@@ -165,6 +181,10 @@ OPERATIONS = (
     Operation(
         "resize 16 x 3 x 224^2 to 512^2", lambda x: lx.image.resize(x, (16, 3, 512, 512), "bilinear"),
         lambda t, x: t.nn.functional.interpolate(x, (512, 512), mode="bilinear"), (_normal(16, 3, 224, 224),),
+    ),
+    Operation(
+        "gradient of max pool", lx.grad(lambda x: lnp.sum(_pooled(x) ** 2)), _gradient_of_pool,
+        (_normal(64, 112, 112, 64),),
     ),
     Operation("erf 2^24", special.erf, lambda t, x: t.erf(x), (_normal(1 << 24),)),
     Operation(
