@@ -293,7 +293,7 @@ def test_gpus_join_whole_numbers_to_their_places_at_once(op: str, dtype: str, le
     assert len(joins) == (dtype != "float32" or op != "add")
     source = as_gpu().lower(program).as_text("glsl")
     assert ("int held[300]" in source) == bool(joins and length == 300)
-    assert ("int owners[" in source) == bool(joins and count == 40_000)
+    assert ("int owners[" in source) == bool(joins and count == 40_000 and (op != "minimum" or dtype == "float32"))
     (found,) = run(program, [array, updates, index], device=as_gpu())
     np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
 

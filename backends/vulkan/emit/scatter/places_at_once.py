@@ -32,6 +32,9 @@ class SharedPlaces:
 
 
 SHARED_PLACES = SharedPlaces()
+# Joins of updates of which many may have one place. `nonzero` asks for the least position at each of its places, which
+# all differ.
+_MEETING = ("add", "maximum")
 
 
 class _AtOnce(JoinedPlaces):
@@ -115,13 +118,16 @@ class _FirstInSharedMemory(_InSharedMemory):
 
 
 def _kind_of(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> type[_AtOnce | _InSharedMemory]:
-    array, updates, _ = kernel.graph.outputs[0].operands
+    (node,) = kernel.graph.outputs
+    array, updates, _ = node.operands
     extent, count = array.shape[-1], updates.shape[-1]
     fits = 4 * extent <= min(SHARED_PLACES.shared_bytes, profile.shared_memory_bytes)
     slots = extent if fits else SHARED_PLACES.kept
     if lifted or count < max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * slots):
         return _AtOnce
-    return _InSharedMemory if fits else _FirstInSharedMemory
+    if fits:
+        return _InSharedMemory
+    return _FirstInSharedMemory if node.attrs["join"] in _MEETING else _AtOnce
 
 
 def emit_join_places(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
