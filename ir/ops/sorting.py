@@ -99,7 +99,7 @@ define(
         _infer_top_order,
         _evaluate_top_order,
         ("axis", "count", "signed_zeros"),
-        {"signed_zeros": False},
+        defaults={"signed_zeros": False},
     )
 )
 # The inverse of taking elements in an order along an axis: element i goes to position order[…,i,…]. The order has each

@@ -39,7 +39,7 @@ class SingleDeviceSharding:
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether the parts of an array of `ndim` axes are in the same places by `other`."""
-        return self == other
+        return bool(self == other)
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,9 +133,9 @@ def _call(
     shapes, results = flatten(result)
     types = tuple(abstract_of(shape).type for shape in shapes)
     for shape, type in zip(shapes, types, strict=True):
-        given = dtype_of_data(shape.dtype) if hasattr(shape, "dtype") else None
-        if given is not None and given != type.dtype:
-            message = f"{name}: results of {given.user_name} are {type.dtype.user_name}, as 64 bits are not enabled"
+        wanted = dtype_of_data(shape.dtype) if hasattr(shape, "dtype") else None
+        if wanted is not None and wanted != type.dtype:
+            message = f"{name}: results of {wanted.user_name} are {type.dtype.user_name}, as 64 bits are not enabled"
             warnings.warn(f"{message}: see lavax.enable_x64", UserWarning, stacklevel=3)
     what = f"{name} of {function_name(function)}"
     given = tuple(value.type for value in values)
