@@ -22,9 +22,10 @@ from lavax.backends.vulkan.emit.loop.workgroup import (
     most_turns,
     turns_of,
 )
+from lavax.backends.vulkan.emit.map.kernel import emit_map_in_loop
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row_in_loop
-from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, in_runs
+from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, in_runs, is_run
 from lavax.backends.vulkan.emit.table_names import (
     counts_of,
     groups_of,
@@ -59,9 +60,12 @@ from lavax.passes.target.target import Target
 _EMITTERS_IN_LOOPS = EMITTERS | {
     "contract": emit_contract_in_loop,
     "loop": emit_lane_loop_in_loop,
+    "map": emit_map_in_loop,
     "registers": emit_register_loop_in_loop,
     "row": emit_row_in_loop,
 }
+# In a run of small kernels, the numbers of which all have to fit push constants, maps have none for their own loops.
+_EMITTERS_IN_RUNS = _EMITTERS_IN_LOOPS | {"map": EMITTERS["map"]}
 _NONE: Launches = {}
 _TEXEL_BYTES = 16
 
@@ -250,9 +254,10 @@ class _Emission(Dispatches):
         """What is known of a loop's steps. Of arrays that they write, kernels see through descriptors those that are
         not in the slots `moving`; None: none of them."""
         written = frozenset(self._memory_of(name) for step in steps_of(commands) for of in step.writes for name in of)
+        in_run = all(isinstance(command, KernelStep) or is_run(command) for command in commands)
 
         def launch(step: KernelStep, number: int) -> tuple[Launch, tuple[int, ...]]:
-            return self._within(step, number, written, moving)
+            return self._within(step, number, written, moving, in_run)
 
         return Sources(launch, self._work, self._place)
 
@@ -295,7 +300,12 @@ class _Emission(Dispatches):
         return Dispatch(self._suited(shader), pushed, words, (1, 1, 1), True, name, seen=seen, work=work)
 
     def _within(
-        self, step: KernelStep, number: int, written: Collection[str], places_move: Collection[int] | None
+        self,
+        step: KernelStep,
+        number: int,
+        written: Collection[str],
+        places_move: Collection[int] | None,
+        in_run: bool,
     ) -> tuple[Launch, tuple[int, ...]]:
         """The launch of a step's kernel as part of a workgroup's loop that writes to `written`, and the slots of
         positions of arrays that it sees through descriptors (`_sources`). All others it accesses by address."""
@@ -308,7 +318,7 @@ class _Emission(Dispatches):
         seen = [at for at, place in enumerate(places[: len(step.reads[number])]) if _lies_in_range(place, range_bytes)]
         still = {at for at in seen if not self._is_within(names[at], written)}
         others = [at for at in seen if places_move is not None and places[at].slot not in places_move]
-        by_descriptor = read_by_descriptor_in_loop(kernel, range_bytes, still, others)
+        by_descriptor = read_by_descriptor_in_loop(kernel, range_bytes, still, others, in_run)
         kernel = replace(
             kernel,
             moving=moving,
@@ -317,7 +327,8 @@ class _Emission(Dispatches):
             by_descriptor=by_descriptor,
             changing=frozenset(by_descriptor) - still,
         )
-        launch = _EMITTERS_IN_LOOPS[kernel.kind](kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
+        emit = (_EMITTERS_IN_RUNS if in_run else _EMITTERS_IN_LOOPS)[kernel.kind]
+        launch = emit(kernel, replace(self.profile, descriptor_bytes=0), self.lifted)
         in_place = launch.before is not None and self._is_in_place(step, number)
         positions = tuple(self._position(places[array]) for array in by_descriptor)
         return replace(launch, before=None) if in_place else launch, positions

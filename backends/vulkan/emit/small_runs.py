@@ -56,11 +56,12 @@ def in_runs(commands: Sequence[Command], may_join: Callable[[KernelStep], bool],
 
 def _behind_barriers(commands: Sequence[Command]) -> list[Command]:
     """The commands; what follows a run waits for it, as it may have waited for a barrier that is now inside the run."""
-    waiting = (after_barrier((each,))[0] if _is_run(before) else each for before, each in pairwise(commands))
+    waiting = (after_barrier((each,))[0] if is_run(before) else each for before, each in pairwise(commands))
     return [*commands[:1], *waiting]
 
 
-def _is_run(command: Command) -> bool:
+def is_run(command: Command) -> bool:
+    """Whether the command is such a loop."""
     return isinstance(command, Repeat) and command.count == 1
 
 

@@ -14,11 +14,12 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import JOINS, SCATTERS
 from lavax.ir.ops.lowered.scatter import levels_of
-from lavax.ir.types import float32, uint32
+from lavax.ir.types import DType, float32, int32, uint32
 from lavax.passes.build.builder import (
     add,
     broadcast,
     build,
+    cast,
     gather,
     greater_equal,
     index_type,
@@ -72,6 +73,7 @@ class ScatterLimits:
 
 
 _LIMITS = ScatterLimits()
+_EXTREMA = ("maximum", "minimum")
 _READ_TOGETHER = 4  # updates: a share has a multiple of them
 
 
@@ -97,7 +99,18 @@ def _scatter(node: Node, target: Target) -> Node:
             return _by_copies(node, lines, join, parts)
     if is_in_place:
         return _by_places(node, join, target)
+    wide = _wide(array.dtype) if join in _EXTREMA else array.dtype
+    if wide != array.dtype:
+        found = scatter(join, cast(array, wide), cast(updates, wide), indices, node.attrs["axes"])
+        return cast(_scatter(found, target), array.dtype)
     return _by_segments(node, join, target)
+
+
+def _wide(dtype: DType) -> DType:
+    """The dtype of 32 bits, which updates are joined in place in, that holds all numbers of a narrow one in order."""
+    if dtype.bits >= uint32.bits:
+        return dtype
+    return float32 if dtype.is_float else int32
 
 
 def _few(node: Node, target: Target) -> int:
@@ -116,7 +129,7 @@ def _is_joined_in_place(node: Node, join: str, target: Target) -> bool:
         is_dense = array.type.size <= _LIMITS.elements_set_per_update * updates.type.size
         return "i32" in dtypes and is_dense and list(node.attrs["axes"]) == list(range(len(node.attrs["axes"])))
     kernels = -(-updates.type.size // PLACES.most)
-    is_compared = join in ("maximum", "minimum")
+    is_compared = join in _EXTREMA
     held = uint32 if is_compared and array.dtype == float32 else array.dtype
     are_few = target.scatters.at_once or kernels <= _LIMITS.most_kernels
     within = are_few and updates.type.size == indices[0].type.size
@@ -177,7 +190,7 @@ def _by_places(node: Node, join: str, target: Target) -> Node:
     count = indices[0].type.size
     extents = [array.shape[axis] for axis in node.attrs["axes"]]
     places = reshape(_flat_positions(indices, extents), (count,))
-    if join in ("maximum", "minimum") and array.dtype == float32:
+    if join in _EXTREMA and array.dtype == float32:
         return _floats_by_places(node, join, places, target)
     if join != "set":
         held, joining = reshaped(array, (array.type.size,)), reshaped(updates, (count,))

@@ -355,6 +355,23 @@ def test_extremes_of_floats_at_their_places(op: str, length: int) -> None:
     np.testing.assert_array_equal(run(program, [array, updates, index])[0], expected)
 
 
+@pytest.mark.parametrize("op", ["minimum", "maximum"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16"])
+def test_extremes_of_narrow_elements_at_their_places(op: str, dtype: str) -> None:
+    array, updates = (RANDOM.integers(0, 120, n).astype(dtype) for n in (700, 1500))
+    if dtype == "float16":
+        updates[::90], updates[1::90], updates[2::90] = np.nan, -np.inf, -0.0
+    index = RANDOM.integers(-2, 702, 1500).astype(np.int32)
+    program = scattered(op, array, updates, [index], (0,))
+    if joins_in_place():
+        assert "join_places" in operations(program)
+    inside = (index >= 0) & (index < 700)
+    expected = array.copy()
+    with np.errstate(invalid="ignore"):
+        getattr(np, op).at(expected, index[inside], updates[inside])
+    np.testing.assert_array_equal(run(program, [array, updates, index])[0], expected)
+
+
 @pytest.mark.parametrize("width", [3, 16, 64, 200])
 def test_rows_are_joined_in_their_order(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit by bit what the sums in turn are, of float32, also over several kernels."""

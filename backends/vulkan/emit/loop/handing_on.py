@@ -29,7 +29,7 @@ from lavax.backends.vulkan.emit.loop.writing import moves_by_words
 
 # Two turns are written out where that lets arrays of so many bytes be read through descriptors, if they have so few
 # kernels: drivers compile longer shaders for seconds.
-_LEAST_EXCHANGED = 1 << 10
+_LEAST_EXCHANGED = 1 << 7
 _MOST_KERNELS = 8
 
 

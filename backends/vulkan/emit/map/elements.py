@@ -53,7 +53,7 @@ class VectorLoop:
 VECTOR_LOOP = VectorLoop()
 
 
-def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: int) -> Launch:
+def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: int, in_loop: bool = False) -> Launch:
     """The shader of a map in vectors of four if the number of elements allows it.
 
     A CPU driver writes single elements by address, in a loop over the lanes. There all whole vectors are vectors, and
@@ -61,20 +61,22 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
 
     A shader for every shape uses vectors only if each read is one vector too: how four elements are read one by one
     depends on the shape.
+
+    In a workgroup's loop one workgroup has all elements: what they have in common is read and computed once a turn.
     """
     if strips > 1:
         return _emit_strips(kernel, profile, strips)
     count, is_looping = kernel.domain.rows, profile.kind == "cpu" and not lifted
     ragged = ragged_block_of(kernel) if is_looping else Block()
     if ragged.rows > 1:
-        return _emit_ragged(kernel, profile, ragged)
+        return _emit_ragged(kernel, profile, ragged, in_loop)
     block = block_of(kernel, vectors_of_store(kernel, profile)) if is_looping else Block()
     has_rest = block.vectors > 1 or (is_looping and count >= VECTOR_LOOP.ragged)
     rest = count % (VECTOR * block.vectors) if has_rest else 0
     width = VECTOR if (count - rest) % VECTOR == 0 and (not lifted or _reads_vectors(kernel, count)) else 1
     body, outputs = open_body(kernel, lifted)
     local, vectors = local_invocations(profile), count // (width * block.vectors * block.rows)
-    iterations = loop_iterations(vectors) if is_looping else 1
+    iterations = _iterations(vectors, local, in_loop) if is_looping else 1
     with open_turns(body, vectors, local, iterations):
         element = variable("i", vectors)
         if block.rows * block.vectors > 1:
@@ -95,7 +97,7 @@ def emit_elements(kernel: Kernel, profile: DeviceProfile, lifted: bool, strips: 
     return Launch(assemble(text), tuple(body.parameters.words), groups, text=text, iterations=iterations + 1)
 
 
-def _emit_ragged(kernel: Kernel, profile: DeviceProfile, block: Block) -> Launch:
+def _emit_ragged(kernel: Kernel, profile: DeviceProfile, block: Block, in_loop: bool) -> Launch:
     """The shader of a map whose rows four does not divide: blocks of whole vectors, then what is left of rows and of
     their ends, element by element."""
     body, outputs = open_body(kernel, lifted=False)
@@ -103,7 +105,8 @@ def _emit_ragged(kernel: Kernel, profile: DeviceProfile, block: Block) -> Launch
     rows, end = kernel.domain.rows // columns, columns % VECTOR
     blocks, ends = rows // block.rows * (columns // VECTOR), rows // block.rows * block.rows * end
     behind = rows % block.rows * columns
-    local, iterations = local_invocations(profile), loop_iterations(blocks)
+    local = local_invocations(profile)
+    iterations = _iterations(blocks, local, in_loop)
     groups = -(-blocks // (local * iterations))
     # Of invocations with one block each, those beyond the last block have ended.
     in_turns = f"group * {local} + int(gl_LocalInvocationID.x)", groups * local
@@ -130,6 +133,10 @@ def compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, s
     results = {output: body.value(output, at) for output, at in coordinates.items()}
     for output, result in results.items():
         body.store(output, coordinates[output], result, outputs[output])
+
+
+def _iterations(vectors: int, local: int, in_loop: bool) -> int:
+    return -(-vectors // local) if in_loop else loop_iterations(vectors)
 
 
 def loop_iterations(vectors: int) -> int:

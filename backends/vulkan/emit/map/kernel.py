@@ -38,6 +38,14 @@ def emit_map(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: Map
     return launch if lifted else replace(launch, copies=as_copies(kernel, profile))
 
 
+def emit_map_in_loop(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
+    """The same as part of a workgroup's loop on a CPU driver."""
+    transposition = transposition_of(kernel, profile)
+    if transposition is None or not transposes(transposition, profile, lifted):
+        return emit_elements(kernel, profile, lifted, strips=1, in_loop=True)
+    return emit_map(kernel, profile, lifted)
+
+
 def _emit(kernel: Kernel, profile: DeviceProfile, lifted: bool, schedule: MapSchedule | None) -> Launch:
     """The shader of a map.
 

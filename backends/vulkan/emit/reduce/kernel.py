@@ -25,6 +25,7 @@ from lavax.backends.vulkan.emit.reduce.interleaved import InterleavedGroup, Inte
 from lavax.backends.vulkan.emit.reduce.invocation import InvocationGroup, InvocationRows
 from lavax.backends.vulkan.emit.reduce.neighbours import NeighbourGroup, NeighbourRows
 from lavax.backends.vulkan.emit.reduce.online_sum import OnlineRegisters, OnlineSum, online_sum_of, phases_of
+from lavax.backends.vulkan.emit.reduce.own_rows import own_rows_of
 from lavax.backends.vulkan.emit.reduce.ragged import RaggedGroup, RaggedRows
 from lavax.backends.vulkan.emit.reduce.row_group import RowGroup
 from lavax.backends.vulkan.emit.reduce.row_reads import common_reads, is_only_read
@@ -78,6 +79,7 @@ class RowEmitter:
         self.phases = phases_of(kernel)
         together = schedule.together if isinstance(schedule, (NeighbourRows, InvocationRows)) else 1
         self.common = shared_results(kernel, together) if together > 1 else frozenset[Node]()
+        self.own = own_rows_of(kernel, self.group, max(self.phases.values(), default=0))
         self.vectors: CommonVectors | None = None
         if isinstance(self.group, CommonVectorGroup):
             self.vectors = CommonVectors(self.body, kernel, self.group)
@@ -198,6 +200,8 @@ class RowEmitter:
             [(node, accumulators.close(node, name)) for node, name in of.items()] for of in (once, *names.values())
         )
         self.group.join([*of_all, *(pair for of_row in of_rows for pair in of_row)])
+        if self.own is not None:
+            self.rows, of_rows = {0: self.own.opened()}, [self.own.results(of_rows)]
         for row, of_row in zip(self.rows.values(), of_rows, strict=True):
             with self.body.at(row):
                 for node, name in (*of_all, *of_row):
@@ -273,7 +277,7 @@ class RowEmitter:
         first = "lane_of_row == 0" if self.schedule.is_shared else ""
         for number, row in self.rows.items() if single else ():
             with self.body.at(row):
-                self._write(single, _all_of(self._exists(number), first))
+                self._write(single, self.own.exists if self.own else _all_of(self._exists(number), first))
 
     def _vectors_in_common(self, schedule: RaggedRows) -> dict[tuple[Node, str], Index]:
         """What rows that begin between vectors put together theirs of, in arrays that they share."""

@@ -49,6 +49,11 @@ class NeighbourGroup(RowGroup[NeighbourRows]):
         return super().workgroups(rows // self.schedule.together)
 
     @property
+    def own_rows(self) -> int:
+        together = self.schedule.together
+        return together if 1 < together <= self.schedule.members else 0
+
+    @property
     def reads_early(self) -> bool:
         """A workgroup with one row is often alone on its processor, where a load between walks stalls it."""
         return self.has_barriers

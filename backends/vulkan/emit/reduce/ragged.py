@@ -75,6 +75,15 @@ class RaggedGroup(RowGroup[RaggedRows]):
         body.scopes[0].variables |= {_FIRST}
         yield [_FIRST]
 
+    @property
+    def own_rows(self) -> int:
+        together = self.schedule.together
+        return together if 1 < together <= self.schedule.members and not self.schedule.in_turn else 0
+
+    @property
+    def first_row(self) -> str:
+        return f"{_FIRST} * {self.schedule.together}"
+
     def places(self, rows: int, names: Sequence[str]) -> list[Index]:
         """Rows beyond the last one are read as if they were there, since what reads them is bounded by the driver."""
         together = self.schedule.together

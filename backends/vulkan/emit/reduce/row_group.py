@@ -65,6 +65,16 @@ class RowGroup(ABC, Generic[ScheduleT]):
         """Joins each reduction's partial results into one, which all members then hold."""
 
     @property
+    def own_rows(self) -> int:
+        """How many neighbouring rows, or vectors of them, members share of which each may be one member's own; or 0."""
+        return 0
+
+    @property
+    def first_row(self) -> str:
+        """The number of the first of these, in the shader."""
+        return "row"
+
+    @property
     @abstractmethod
     def reads_early(self) -> bool:
         """Whether it pays to load a row's single values before the first walk (early_reads.py)."""

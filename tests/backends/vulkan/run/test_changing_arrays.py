@@ -118,6 +118,12 @@ def whole(x: Any) -> Any:
     return turns(3, lambda x: (heat(x) * 8).astype("int32") - x)((x * 100).astype("int32"))
 
 
+def updated(x: Any) -> Any:
+    """Updates of rows, which are computed from others of the same array."""
+    rows = (lnp.abs(x[:, 0]) * 9).astype("int32") % 7
+    return turns(5, lambda x: (x * 0.9).at[rows].add(heat(x)))(x)
+
+
 def narrow(x: Any) -> Any:
     """Elements of fewer than 32 bits are read by address."""
     return turns(3, lambda x: lnp.roll(x, 1, 0) * 0.5 + lnp.roll(x, -1, 1))(x.astype("float16"))
@@ -139,6 +145,7 @@ LOOPS = {
     "products": times_itself,
     "rows": normed,
     "integers": whole,
+    "updates": updated,
 }
 SIZES = [(32, 16), (19, 21), (17, 32), (33, 18)]
 

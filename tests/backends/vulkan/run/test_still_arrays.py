@@ -65,6 +65,17 @@ def places_of_columns(a: Any, b: Any) -> Any:
     return lx.fori_loop(0, 9, turn, b)
 
 
+def stacked(a: Any, b: Any) -> Any:
+    return lx.scan(lambda x, _: (x * 0.9, a @ x), b, length=5)[1]
+
+
+def places_of_rows(a: Any, b: Any) -> Any:
+    def turn(i: Any, x: Any) -> Any:
+        return lnp.cos(x + lnp.argmax(a * x, axis=1) * 0.1)
+
+    return lx.fori_loop(0, 9, turn, b)
+
+
 def counted_columns(a: Any, b: Any) -> Any:
     """In integers."""
     whole = (a * 100).astype("int32")
@@ -99,7 +110,9 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "four rows together": (iterated, SQUARES[100], True),
     "four rows of few": (iterated, SQUARES[68], True),
     "two rows together, of which one begins between vectors": (iterated, SQUARES[66], True),
-    "rows of odd lengths": (iterated, SQUARES[71], False),
+    "rows of odd lengths": (iterated, SQUARES[71], True),
+    "places of rows": (places_of_rows, SQUARES[128], True),
+    "four rows of a stack": (stacked, (_matrix(132, 128), _vector(128)), True),
     "eight rows for each lane": (best_of_actions, (_matrix(400, 100), _vector(100)), True),
     "five rows for each lane": (best_of_actions, (_matrix(240, 60), _vector(60)), True),
     "rows that are added up if they count": (separated, (_matrix(400, 20), np.sign(_vector(400))), True),
@@ -152,8 +165,25 @@ def test_lanes_have_whole_rows_where_these_are_many() -> None:
     rows = text.split("void kernel")[1].partition("\n}\n")[0]
     assert "int row7 = i * 8 + 7;" in rows and "lane_of_row" not in rows
     walk = rows.partition("for (int k")[2]
-    assert (walk.count("read_four("), walk.count("texelFetch(vectors")) == (1, 8)
+    assert (walk.count("imageLoad(fours"), walk.count("texelFetch(vectors")) == (1, 8)
     assert "lane_of_row" in _loop_of(*LOOPS["eight rows together"][:2])
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize(
+    ("name", "condition"),
+    [
+        ("eight rows together", ""),
+        ("places of rows", ""),
+        ("four rows of a stack", "if (lane_of_row < 4) {"),
+        ("rows of odd lengths", "if (lane_of_row < 4 && own_row < 71) {"),
+    ],
+)
+def test_lanes_that_share_rows_each_write_one(name: str, condition: str) -> None:
+    """What is computed of eight results is computed once, in a lane each, and stored at once."""
+    text = _loop_of(*LOOPS[name][:2]).split("void kernel")[1].partition("\n}\n")[0]
+    results = text.partition("int own_row = ")[2]
+    assert results.count(".data[own_row + ") == 1 == results.count(".data[") and condition in results
 
 
 @pytest.mark.usefixtures("on_a_cpu_driver")
