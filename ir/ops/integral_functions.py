@@ -14,6 +14,7 @@ import numpy as np
 from lavax.ir.ops.special_functions import digamma, lgamma
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Function = Callable[..., np.ndarray]
 
 _STEPS = 400
@@ -42,7 +43,7 @@ def log1p_less(m: Array) -> Array:
     return np.where(np.abs(m) < 0.4, r * series - m * r, np.log1p(m) - m)
 
 
-def _evaluated_where(chosen: Array, function: Function, *arrays: Array) -> Array:
+def _evaluated_where(chosen: Mask, function: Function, *arrays: Array) -> Array:
     """The function of the chosen elements alone, which take hundreds of steps each; else 0."""
     found = np.zeros(chosen.shape)
     if chosen.any():
