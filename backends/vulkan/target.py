@@ -36,7 +36,7 @@ from lavax.backends.vulkan.emit.fourier.choose import (
     steps_of,
 )
 from lavax.backends.vulkan.emit.gates.choose import are_gates
-from lavax.backends.vulkan.emit.linalg.jacobi import corrects_rotations
+from lavax.backends.vulkan.emit.linalg.jacobi import corrects_rotations, most_rotated
 from lavax.backends.vulkan.emit.linalg.lu_in_registers import most_columns
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.linalg.reflected_panel import panel_width
@@ -151,6 +151,7 @@ def _matrices(profile: DeviceProfile) -> Matrices:
             solved=lambda sides, dtype: most_solved(dtype, profile),
             eliminated=lambda rows, dtype: most_columns(rows, dtype, profile),
             cuts_by_kernels=True,
+            rotated=lambda dtype: most_rotated(dtype, profile),
             orthonormal_rotations=corrects_rotations(profile),
             reflected_in_registers=lambda rows, dtype: panel_width(rows, dtype, profile),
         )

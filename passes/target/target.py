@@ -169,6 +169,10 @@ def _no_columns(rows: int, dtype: DType) -> int:
     return 0
 
 
+def _few_rows(dtype: DType) -> int:
+    return MATRICES.eigenvalues
+
+
 @dataclass(frozen=True)
 class Matrices:
     """How matrices are taken apart."""
@@ -189,6 +193,8 @@ class Matrices:
     # Whether the parts of a matrix that is cut are as large as one kernel takes, but for the last, so that they share
     # shaders; else they are halves.
     cuts_by_kernels: bool = False
+    # The most rows of a symmetric matrix, an even number, that one kernel makes diagonal by rotations.
+    rotated: Callable[[DType], int] = _few_rows
     # Whether the kernel that finds rotations corrects their product, so that no others have to.
     orthonormal_rotations: bool = False
 

@@ -97,19 +97,16 @@ def _scaled(matrix: Node) -> tuple[Node, Node]:
     return divide(matrix, broadcast(divisor, matrix.shape, range(rank - 2))), divisor
 
 
-def _blocks(size: int) -> tuple[int, int]:
-    """The number of blocks for `size` rows, which is even, and the size of each."""
-    most = MATRICES.eigenvalues // 2
-    count = 2 * -(-size // (2 * most))
-    return count, -(-size // count)
+def _matches(matrix: Node, target: Target) -> int:
+    """The pairs of blocks of a square matrix, so few that one kernel takes the rows of each."""
+    return -(-matrix.shape[-1] // target.matrices.rotated(matrix.dtype))
 
 
-def _filled(x: Node, axes: Sequence[int]) -> Node:
+def _filled(x: Node, axes: Sequence[int], matches: int) -> Node:
     """The matrix padded to whole blocks with zeros, which are never rotated."""
     more = [0] * x.type.rank
     for axis in axes:
-        count, block = _blocks(x.shape[axis])
-        more[axis] = count * block - x.shape[axis]
+        more[axis] = -x.shape[axis] % (2 * matches)
     none = [0] * x.type.rank
     return pad(x, none, more, none, 0.0) if any(more) else x
 
@@ -168,10 +165,9 @@ def _inputs_like(values: Sequence[Node]) -> list[Node]:
     return [input_node(f"state{number}", value.type) for number, value in enumerate(values)]
 
 
-def _swept(one_round: Round, state: Sequence[Node]) -> list[Node]:
+def _swept(one_round: Round, state: Sequence[Node], matches: int) -> list[Node]:
     """The carried values after a sweep: one round per other block. In the first round, every row is also paired with
     the rows of its own block."""
-    matches = _blocks(state[0].shape[-2])[0] // 2
     if matches == 1:
         return one_round(state, matches, across=False, sweeps=MATRICES.sweeps)
     first = one_round(state, matches, across=False, sweeps=1)
@@ -182,13 +178,13 @@ def _swept(one_round: Round, state: Sequence[Node]) -> list[Node]:
 
 
 def _until_settled(
-    one_round: Round, distance: Callable[[Node], Node], state: Sequence[Node]
+    one_round: Round, distance: Callable[[Node], Node], state: Sequence[Node], matches: int
 ) -> list[Node]:
     """The carried values once no off-diagonal element of `distance` of the first array exceeds 1."""
     far = splat(2, TensorType((), state[0].dtype))
     carried = [*state, far, splat(0, index_type(()))]
     inputs = _inputs_like(carried)
-    swept = _swept(one_round, inputs[:-2])
+    swept = _swept(one_round, inputs[:-2], matches)
     sweeps = add(inputs[-1], splat(1, index_type(())))
     body = graph_of(inputs, [*swept, _farthest(distance(swept[0])), sweeps])
     inputs = _inputs_like(carried)
@@ -242,7 +238,7 @@ def _eigh(node: Node, target: Target) -> Node:
     rank, size = matrix.type.rank, matrix.shape[-1]
     several_kernels_pay = matrix.type.size > TRIDIAGONAL.few_elements
     by_tridiagonal = target.matrices.tridiagonal and size <= TRIDIAGONAL.largest and several_kernels_pay
-    if size <= MATRICES.eigenvalues and not by_tridiagonal:
+    if size <= target.matrices.rotated(matrix.dtype) and not by_tridiagonal:
         return node
     with_vectors = node.attrs["vectors"]
     positions = [iota(index_type(matrix.shape), axis) for axis in (rank - 2, rank - 1)]
@@ -263,9 +259,11 @@ def _eigh(node: Node, target: Target) -> Node:
 def _by_rotations(matrix: Node, with_vectors: bool, target: Target) -> tuple[Node, list[Node]]:
     """The eigenvalues, and the vectors as rows, if they are wanted, in any order."""
     rank, size = matrix.type.rank, matrix.shape[-1]
-    work = _filled(matrix, (rank - 2, rank - 1))
+    matches = _matches(matrix, target)
+    work = _filled(matrix, (rank - 2, rank - 1), matches)
     carried = [work, _unit_rows(size, work.shape[-1], matrix)] if with_vectors else [work]
-    work, *vectors = _until_settled(partial(_eigen_round, matrices=target.matrices), _far_from_diagonal, carried)
+    one_round = partial(_eigen_round, matrices=target.matrices)
+    work, *vectors = _until_settled(one_round, _far_from_diagonal, carried, matches)
     values = _diagonal(columns_of(rows_of(work, 0, size), 0, size))
     return values, [rows_of(rows, 0, size) for rows in vectors]
 
@@ -397,8 +395,8 @@ def _singular_values(triangle: Node, divisor: Node, target: Target) -> Node:
         found = build("svd", triangle, vectors=False, complete=False)
         values = part(found, "svd", triangle, "values", vectors=False, complete=False)
     else:
-        one_round = partial(_singular_round, matrices=target.matrices)
-        (work,) = _until_settled(one_round, _far_from_orthogonal, [_filled(triangle, (rank - 2,))])
+        one_round, matches = partial(_singular_round, matrices=target.matrices), _matches(triangle, target)
+        (work,) = _until_settled(one_round, _far_from_orthogonal, [_filled(triangle, (rank - 2,), matches)], matches)
         (values,) = _in_order(_lengths(rows_of(work, 0, size)), True)
     return multiply(values, by_row(divisor, values.shape))
 
@@ -411,10 +409,11 @@ def _singular_vectors(triangle: Node, target: Target) -> tuple[Node, Node, Node]
         attrs = {"vectors": True, "complete": False}
         values, right, left = (part(found, "svd", triangle, name, **attrs) for name in ("values", "right", "left"))
         return values, right, left
-    work = _filled(triangle, (rank - 2,))
+    matches = _matches(triangle, target)
+    work = _filled(triangle, (rank - 2,), matches)
     carried = [work, _unit_rows(size, work.shape[-2], triangle)]
     one_round = partial(_singular_round, matrices=target.matrices)
-    settled = _until_settled(one_round, _far_from_orthogonal, carried)
+    settled = _until_settled(one_round, _far_from_orthogonal, carried, matches)
     work, left = (rows_of(each, 0, size) for each in settled)
     lengths, work, left = _in_order(_lengths(work), True, work, left)
     right = turned(_directions(lengths, work, target))

@@ -9,8 +9,12 @@ from math import nan
 
 import numpy as np
 
-from lavax.backends.vulkan.emit.linalg.jacobi import NEGLIGIBLE_ELEMENT, declare_rotations, write_rotations
-from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
+from lavax.backends.vulkan.emit.linalg.jacobi import (
+    NEGLIGIBLE_ELEMENT,
+    declare_rotations,
+    open_rotations,
+    write_rotations,
+)
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.kernel import Kernel
@@ -71,7 +75,7 @@ for (int r = down; r < rows; r += high)
 
 def emit_eigh(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of eigh."""
-    routine = MatrixRoutine(kernel, profile, lifted)
+    routine = open_rotations(kernel, profile, lifted)
     limits = np.finfo(routine.dtype.numpy)
     vectors = routine.node.attrs["vectors"]
     if vectors:

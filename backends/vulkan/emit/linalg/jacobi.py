@@ -5,6 +5,9 @@ A round-robin tournament brings every pair together once per sweep; sweeps end w
 finds all angles first; then it rotates the two-by-two block of every pair of pairs from both sides, in the lower
 triangle alone. Loads dominate the cost of a turn, so each element is read and written once, and no index is a quotient,
 which drivers for processors compute lane by lane.
+
+A GPU's workgroup takes as many rows as its shared memory holds: larger blocks need fewer rounds. More invocations share
+larger matrices alone: small ones would only wait longer at barriers.
 """
 
 from __future__ import annotations
@@ -14,12 +17,33 @@ import numpy as np
 from lavax.backends.vulkan.emit.linalg.matrices import MatrixRoutine
 from lavax.backends.vulkan.glsl.launch import Launch
 from lavax.backends.vulkan.plan.profile import DeviceProfile
+from lavax.base.quick_dataclasses import dataclass
+from lavax.ir.types import DType
 from lavax.passes.kernels.kernel import Kernel
 from lavax.passes.target.kernel_limits import MATRICES
 
 # In units in the last place of 1: elements that are zeros beside the matrix, and cosines of angles between two vectors
 # whose products the matrix holds.
 NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = 1 / 12, 1 / 2
+
+
+@dataclass(frozen=True)
+class LargeRotations:
+    """A GPU's workgroup for matrices of more rows than MATRICES.eigenvalues, if its shared memory holds them.
+
+    docs/performance/linear_algebra_on_gpus.md, "Rotations".
+    """
+
+    rows: int = 64  # at most; an even number
+    invocations: int = 512
+
+    def shared_bytes(self, dtype: DType) -> int:
+        """Of both matrices, angles, signs and the fold of all invocations, and of ranks."""
+        numbers = 2 * self.rows * (self.rows + 1) + 2 * self.rows + self.invocations
+        return numbers * dtype.bits // 8 + self.rows * 4
+
+
+LARGE_ROTATIONS = LargeRotations()
 
 # Rows are one longer than there are columns, so that columns do not lie in one bank of the shared memory.
 _SHARED = """
@@ -168,12 +192,28 @@ def corrects_rotations(profile: DeviceProfile) -> bool:
     return profile.kind == "gpu"
 
 
+def most_rotated(dtype: DType, profile: DeviceProfile) -> int:
+    """The most rows of a symmetric matrix that a workgroup keeps and rotates."""
+    has_invocations = profile.max_workgroup_invocations >= LARGE_ROTATIONS.invocations
+    has_memory = profile.shared_memory_bytes >= LARGE_ROTATIONS.shared_bytes(dtype)
+    is_large = profile.kind == "gpu" and has_invocations and has_memory
+    return LARGE_ROTATIONS.rows if is_large else MATRICES.eigenvalues
+
+
+def open_rotations(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> MatrixRoutine:
+    """A kernel that may declare rotations."""
+    rows = kernel.graph.outputs[0].operands[0].shape[-1]
+    invocations = LARGE_ROTATIONS.invocations if rows > MATRICES.eigenvalues else None
+    return MatrixRoutine(kernel, profile, lifted, invocations=invocations)
+
+
 def declare_rotations(routine: MatrixRoutine, across: bool = False) -> None:
     """The shared arrays `work`, a symmetric matrix in its lower triangle, and `rotation`, and the grid of invocations.
 
     `across`: rows of the first half meet only those of the second, which has as many.
     """
-    routine.declare(_SHARED.replace("SIDE_OF_MATRIX", str(MATRICES.eigenvalues)))
+    side = MATRICES.eigenvalues if routine.rows <= MATRICES.eigenvalues else LARGE_ROTATIONS.rows
+    routine.declare(_SHARED.replace("SIDE_OF_MATRIX", str(side)))
     for function in (_OPPONENTS if across else PLAYERS, _PLACES, _TURN):
         routine.declare(function)
     routine.write(_GRID.replace("TURNS", "matches" if across else "2 * matches - 1"))
@@ -193,7 +233,7 @@ def write_rotations(routine: MatrixRoutine, negligible: str, sweeps: int, accumu
 
 def emit_jacobi(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of jacobi."""
-    routine = MatrixRoutine(kernel, profile, lifted)
+    routine = open_rotations(kernel, profile, lifted)
     routine.integer("rotation_begin", routine.rows * routine.columns)
     attrs = routine.node.attrs
     declare_rotations(routine, attrs["across"])
