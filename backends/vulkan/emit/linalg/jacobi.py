@@ -31,7 +31,7 @@ NEGLIGIBLE_ELEMENT, _NEGLIGIBLE_COSINE = 1 / 12, 1 / 2
 class LargeRotations:
     """A GPU's workgroup for matrices of more rows than MATRICES.eigenvalues, if its shared memory holds them.
 
-    docs/performance/linear_algebra_on_gpus.md, "Rotations".
+    Chosen by `python -m benchmarks operations`; docs/performance/linear_algebra_on_gpus.md, "Rotations".
     """
 
     rows: int = 64  # at most; an even number
