@@ -272,6 +272,7 @@ WHOLE: dict[str, Callable[[Node], int]] = {
     "sort": _of_sort,
     "sort_order": _of_sort,
     "top_order": _of_operand,
+    "whole_spectrum": _of_operand,
     "select_greatest": _of_operand,
     "sort_runs": _of_runs,
     "merge_runs": _of_runs,

@@ -24,8 +24,10 @@ OF_NUMPY = {dtype.numpy: dtype for dtype in DTYPES.values() if dtype.name != "bf
 
 
 def joins_in_place() -> bool:
-    """Whether the device joins updates of a large array to their places in memory; others sort them."""
-    return "i32" in backend().target.scatters.joined_in_place
+    """Whether the device joins updates of a large array to their places in memory, in their order; others sort them, or
+    join integers at once."""
+    scatters = backend().target.scatters
+    return "i32" in scatters.joined_in_place and not scatters.at_once
 
 
 def graph(op: str, arrays: Sequence[np.ndarray], **attrs: Any) -> Graph:
@@ -239,7 +241,8 @@ def test_scatter(op: str, shape: Any, axes: Any, count: Any, way: str) -> None:
     updates = RANDOM.integers(-3, 4, (*count, *window)).astype(np.int32)
     indices = [RANDOM.integers(-2, shape[axis] + 2, count).astype(np.int32) for axis in axes]
     program = scattered(op, array, updates, indices, axes)
-    if op == "add" and (not way.startswith("join_") or way == "join_runs" or joins_in_place()):
+    at_once = backend().target.scatters.at_once
+    if op == "add" and (joins_in_place() or way in ("scatter_add", "join_runs") or (way == "sum" and not at_once)):
         assert way in operations(program)
     assert_agrees(program, [array, updates, *indices])
 

@@ -89,7 +89,7 @@ def test_in_eager_programs(length: int) -> None:
 
 def test_without_selection_only_maxima_and_chosen_blocks_are_sorted() -> None:
     x = np.zeros((1, 4096), np.float32)
-    target = backend_with(subgroup_shuffle=False).target
+    target = backend_with(kind="cpu", subgroup_shuffle=False).target
     assert target.sorting.most_selected == 0
     prepared = prepare(graph("top_order", [x], axis=1, count=4, signed_zeros=False), target)
     sorts = [node for node in prepared.nodes if node.op == "sort_runs"]

@@ -60,13 +60,13 @@ KINDS: dict[str, tuple[list[str], Callable[..., Any], tuple[Any, ...]]] = {
     "max pooling": (["row"], _pool("max_pool"), (X,)),
     "average pooling": (["row"], _pool("avg_pool"), (X,)),
     "average pooling without padding": (["row"], _pool("avg_pool", padding=1, count_include_pad=False), (X,)),
-    "gradient of max pooling": (["row", "row"], _gradient(_pool("max_pool"), 1), (X, f32(2, 4, 4, 4))),
+    "gradient of max pooling": (["row", "map"], _gradient(_pool("max_pool"), 1), (X, f32(2, 4, 4, 4))),
     "gradient of padded max pooling": (
-        ["row", "row"], _gradient(_pool("max_pool", padding=1), 1), (X, f32(2, 5, 5, 4)),
+        ["row", "map"], _gradient(_pool("max_pool", padding=1), 1), (X, f32(2, 5, 5, 4)),
     ),
     "gradient of sum pooling": (["map"], _gradient(_pool("sum_pool", padding=1), 1), (X, f32(2, 5, 5, 4))),
     "value and gradient of max pooling": (
-        ["row", "row"], lambda x, g: (_pool("max_pool")(x), *_gradient(_pool("max_pool"), 1)(x, g)),
+        ["row", "map"], lambda x, g: (_pool("max_pool")(x), *_gradient(_pool("max_pool"), 1)(x, g)),
         (X, f32(2, 4, 4, 4)),
     ),
     "convolution, then pooling": (["contract", "row"], lambda x, w, b: _pool("max_pool")(_layer(x, w, b)), (X, W, B)),

@@ -269,6 +269,7 @@ def arrays() -> list[Any]:
 NAMESPACES = ["numpy", "linalg", "nn", "image", "ops", *(f"scipy.{part}" for part in lx.scipy.__all__)]
 
 
+@pytest.mark.filterwarnings("ignore:scipy.signal")  # which warns of signals as short as these
 @pytest.mark.parametrize("namespace", [importlib.import_module(f"lavax.{name}") for name in NAMESPACES])
 def test_no_function_returns_its_argument(namespace: Any) -> None:
     """Even where there is nothing to do: the result may be written to."""
