@@ -186,7 +186,7 @@ def _products_of_windows(graph: Graph) -> dict[Node, Axes]:
     for node in graph.nodes:
         if node.op == "unshear":
             (windows,), elements = node.operands, node.attrs["along"]
-            while windows.op in ("cast", "transpose") or is_unit_reshape(windows):
+            while min(elements) >= 0 and (windows.op in ("cast", "transpose") or is_unit_reshape(windows)):
                 (before,) = windows.operands
                 if windows.op == "transpose":
                     elements = tuple(windows.attrs["axes"][axis] for axis in elements)

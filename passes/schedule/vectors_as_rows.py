@@ -69,8 +69,8 @@ def _of_rows(scan: Node, loops: Loops) -> Node | None:
 
 
 def _vector_of(node: Node) -> tuple[int, ...]:
-    """The side of a product's operand that is a vector beside a matrix; nothing for other nodes."""
-    if node.op != "dot" or node.attrs["batch"] != ((), ()):
+    """The side of an operand that is a vector, along which a product with a matrix sums; nothing for other nodes."""
+    if node.op != "dot" or node.attrs["batch"] != ((), ()) or node.attrs["contract"] == ((), ()):
         return ()
     ranks = [operand.type.rank for operand in node.operands]
     return (ranks.index(1),) if sorted(ranks) == [1, 2] else ()

@@ -311,3 +311,21 @@ def test_where_groups_of_convolutions_cost_more_the_rest_is_moved() -> None:
     graph = optimized(lx.grad(loss, argnums=(1, 2, 3)), *shapes)
     moved = check_values(graph)
     assert sum(map(prod, transposed_activations(moved))) < 0.9 * sum(map(prod, transposed_activations(graph)))
+
+
+def test_windows_along_an_axis_that_was_put_in_are_no_product_s() -> None:
+    """One of their elements is no axis of what was transposed before."""
+    padded = "low=[1,2] high=[-1,-1] interior=[0,0] dilation=[2,2]"
+    graph = parse(f"""
+        graph (x: f32[7,4], y: f32[2,4], images: f32[1,7,8,4], w: f32[1,2,4,1]) {{
+          %0 = conv(images, w) window=[1,2]x[0,1] stride=[1,2] {padded} contract=[3]x[2] backward="bf16" : f32[1,7,4,1]
+          %1 = reshape(%0) : f32[7,4]
+          %2 = multiply(%1, x) : f32[7,4]
+          %3 = dot(%2, y) contract=[]x[] precision="bf16" backward="bf16" : f32[7,4,2,4]
+          %4 = transpose(%3) axes=[0,1,3,2] : f32[7,4,4,2]
+          %5 = reshape(%4) : f32[1,7,4,4,1,2]
+          %6 = unshear(%5) axes=[1,2] along=[4,5] stride=[1,2] dilation=[2,2] : f32[1,7,9,4,1,2]
+          return %6
+        }}
+        """)
+    check_values(graph)

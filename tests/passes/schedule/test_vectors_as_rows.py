@@ -12,7 +12,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
-from lavax.ir import Graph, interpret
+from lavax.ir import Graph, interpret, parse
 from lavax.passes.build.inline import inline_calls
 from lavax.passes.schedule.vectors_as_rows import with_vectors_as_rows
 from lavax.passes.simplify import simplify
@@ -71,3 +71,19 @@ def test_loops_that_workgroups_run_stay() -> None:
     graph, _ = traced(64)
     slices = replace(target().loops, slices=lambda scan: 1)
     assert products_of(with_vectors_as_rows(graph, slices)) == [(64,)] * 2
+
+
+def test_products_that_sum_nothing_stay() -> None:
+    graph = parse("""
+        graph (h: f32[64], rows: f32[9,3,5]) {
+          %0 = scan(h, rows) carries=1 sequences=1 length=9 reverse=false body=graph (x0: f32[64], x1: f32[3,5]) {
+            %0 = tanh(x0) : f32[64]
+            %1 = dot(%0, x1) contract=[]x[] : f32[64,3,5]
+            return %0, %1
+          } : (f32[64], f32[9,64,3,5])
+          %1 = item(%0) index=1 : f32[9,64,3,5]
+          return %1
+        }
+        """)
+    for profile in (CPU_DRIVER, WIDE_GPU):
+        assert products_of(with_vectors_as_rows(graph, target(profile).loops)) == [(64, 3, 5)]

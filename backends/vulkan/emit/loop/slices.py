@@ -204,6 +204,9 @@ class _Slices:
     def _bind(self, kernel: Kernel, reads: Sequence[str], writes: Sequence[str], start: int = 0) -> None:
         """Says where the kernel's arrays are; it writes from the element `start` on."""
         body = self.body
+        # Another kernel may have had the same node elsewhere, such as a constant.
+        for node in (*kernel.graph.inputs, *kernel.graph.outputs):
+            body.held.pop(node, None)
         for node, name in zip(kernel.graph.inputs, reads, strict=True):
             if name in self.places:
                 body.held[node] = self.places[name]

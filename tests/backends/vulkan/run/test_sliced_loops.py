@@ -17,7 +17,7 @@ from lavax.backends.vulkan.emit.loop.slices_choice import slices_of
 from lavax.backends.vulkan.emit.program import emit_program
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
-from lavax.ir import Graph, Node, interpret
+from lavax.ir import Graph, Node, interpret, parse
 from lavax.ir.types import DTYPES
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.kernels.program import KernelProgram
@@ -339,3 +339,23 @@ def test_registers_keep_a_part_of_the_weights(kept: int, monkeypatch: pytest.Mon
         monkeypatch.setattr(f"lavax.backends.vulkan.emit.loop.{module}.SLICED_LOOPS", changed)
     test_workgroups_compute_what_the_loop_does("lstm")
     test_workgroups_compute_what_the_loop_does("matrices of rows")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_number_that_is_carried_is_stacked_too(reverse: bool) -> None:
+    """By nodes of their own, which are one in the kernels of a turn: one writes it to shared memory."""
+
+    def loop(h: Any, rows: Any) -> Any:
+        def turn(state: Any, x: Any) -> Any:
+            h, before = state
+            after = lnp.tanh(h * 0.5 + before * lnp.sin(x) + lnp.roll(h, 1, axis=1))
+            return (after, lnp.full(h.shape, 1.5)), lnp.full(h.shape, 1.5)
+
+        return lx.scan(turn, (h, h), rows, reverse=reverse)
+
+    arrays = [H, ROWS]
+    text = str(lx.trace(loop)(*arrays))  # not simplified: then nothing would be stacked
+    known = "constant() value=1.5 : f32[3,8]"
+    graph = parse(text.replace("return %9, %10, %10", f"%11 = {known}\n    return %9, %10, %11"))
+    for got, want in zip(run(graph, arrays, device=backend_with(kind="gpu")), interpret(graph, *arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
