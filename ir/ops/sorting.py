@@ -63,9 +63,11 @@ def _evaluate_top_order(
     arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
 ) -> np.ndarray:
     (x,), axis = arrays, attrs["axis"]
-    backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    flipped = np.flip(x, axis)
     if attrs["signed_zeros"]:
-        backwards = np.lexsort((np.flip(~np.signbit(x), axis), np.flip(x, axis)), axis=axis)
+        backwards = np.lexsort((~np.signbit(flipped), flipped), axis=axis)
+    else:
+        backwards = np.argsort(flipped, axis=axis, kind="stable")
     order = x.shape[axis] - 1 - np.flip(backwards, axis)
     return np.take(order, np.arange(attrs["count"]), axis).astype(dtype)
 

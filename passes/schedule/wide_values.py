@@ -46,8 +46,8 @@ def wide_values(
     """The values that need not be written, and for each how the kernels compute it that would read it.
 
     `written` has the position in time of each array that kernels write, of which those that would be `repeated` for
-    very many elements stay; `bases_of` finds those of a set of arrays, but
-    the value itself, from which a value can be computed, if any.
+    very many elements stay; `bases_of` finds those of a set of arrays, but the value itself, from which a value can be
+    computed, if any.
     """
     readers: dict[Node, list[Piece]] = {}
     for piece in pieces:

@@ -24,7 +24,7 @@ def _infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorTy
 def _evaluate(arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype) -> np.ndarray:
     axis, length = attrs["axis"], attrs["length"]
     half = np.moveaxis(arrays[0], axis, 0)
-    mirrored = np.moveaxis(arrays[0], axis, 0)[1 : (length + 1) // 2][::-1]
+    mirrored = half[1 : (length + 1) // 2][::-1]
     for other in attrs["opposite"]:
         place = other if other > axis else other + 1
         mirrored = np.roll(np.flip(mirrored, place), 1, place)

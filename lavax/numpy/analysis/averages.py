@@ -82,8 +82,8 @@ def cov(
 
     Divides by their number less `ddof` (1, or 0 if `bias`). `fweights` is the number of times each observation was
     made, an integer, and `aweights` its weight. `dtype` is that of the variables; the result has the wider one of it
-    and that of `aweights`. Raises ShapeError for weights that are not one per
-    observation, DtypeError for `fweights` that are not integers.
+    and that of `aweights`. Raises ShapeError for weights that are not one per observation, DtypeError for `fweights`
+    that are not integers.
     """
     rows, held = _variables_to_average((m,) if y is None else (m, y), rowvar, dtype)
     if fweights is not None and as_value(fweights).type.dtype.is_inexact:

@@ -244,8 +244,8 @@ def _eigh(node: Node, target: Target) -> Node:
     positions = [iota(index_type(matrix.shape), axis) for axis in (rank - 2, rank - 1)]
     symmetric = where(build("greater_equal", *positions), matrix, turned(matrix))
     work, divisor = _scaled(symmetric)
-    found = _by_tridiagonal(work, with_vectors) if by_tridiagonal else _by_rotations(work, with_vectors, target)
-    values, vectors = found
+    find = _by_tridiagonal if by_tridiagonal else partial(_by_rotations, target=target)
+    values, vectors = find(work, with_vectors)
     vectors = [_orthonormal(rows) for rows in vectors]
     if vectors:  # of the matrix itself, so that they do not have the rounding of all rounds
         values = sum_over(multiply(product(vectors[0], symmetric), vectors[0]), (rank - 1,))
@@ -312,14 +312,19 @@ def _with_own_blocks(work: Node, blocks: Node) -> Node:
     return where(equal(match, divide(places[-1], whole)), own, work)
 
 
+def _rotation_of(found: Node, matrix: Node, matrices: Matrices) -> Node:
+    """The rotation that `jacobi` has found for a matrix, orthonormal."""
+    rotation = part(found, "jacobi", matrix, "rotation")
+    return rotation if matrices.orthonormal_rotations else _orthonormal(rotation)
+
+
 def _eigen_round(state: Sequence[Node], matches: int, matrices: Matrices, **sweeping: Any) -> list[Node]:
     """One round. Takes the diagonal blocks from `jacobi`, because products would have the rounding of the diagonal."""
     work, *vectors = state
     rank = work.type.rank
     own = _own_blocks(work, matches)
     found = build("jacobi", own, relative=False, **sweeping)
-    rotated, rotation = (part(found, "jacobi", own, name) for name in ("rotated", "rotation"))
-    rotation = rotation if matrices.orthonormal_rotations else _orthonormal(rotation)
+    rotated, rotation = part(found, "jacobi", own, "rotated"), _rotation_of(found, own, matrices)
     both = _rotated(rotation, turned(_rotated(rotation, work)))
     work = _with_own_blocks(both, rotated)
     return [
@@ -430,8 +435,7 @@ def _singular_round(state: Sequence[Node], matches: int, matrices: Matrices, **s
     meeting = _meeting(state[0], matches)
     products = product(meeting, turned(meeting))
     found = build("jacobi", products, relative=True, **sweeping)
-    rotation = part(found, "jacobi", products, "rotation")
-    rotation = rotation if matrices.orthonormal_rotations else _orthonormal(rotation)
+    rotation = _rotation_of(found, products, matrices)
     axis = state[0].type.rank - 2
     return [_moved_on(_rotated(rotation, each), (axis,), matches) for each in state]
 

@@ -199,7 +199,8 @@ def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> lis
     kind = "keys" if by_keys else "query" if "attention_query_gradient" in nodes else "forward"
     kept = len(operands_of_rows(stages))
     buffers = (1,) if kind == "forward" else (2, 1)
-    forms = [*_preferred(kind, profile, max(heads)), *(Form(*each, count) for each in _SHAPES for count in buffers)]
+    others = (Form(*each, count) for each in _SHAPES for count in buffers)
+    chosen = dict.fromkeys([*_preferred(kind, profile, max(heads)), *others])
     shapes = [
         CooperativeShape(
             form.subgroups,
@@ -214,11 +215,11 @@ def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> lis
             form.phases,
             form.overlaps,
         )
-        for form in dict.fromkeys(forms)
+        for form in chosen
     ]
     return [
         shape
-        for form, shape in zip(dict.fromkeys(forms), shapes, strict=True)
+        for form, shape in zip(chosen, shapes, strict=True)
         if shape.divides()
         and shape.local <= profile.max_workgroup_invocations
         and _VECTOR_BYTES * shape.vectors(stages, by_keys) <= profile.shared_memory_bytes

@@ -54,8 +54,12 @@ class _InSharedMemory(JoinedPlaces):
         super().__init__(kernel, profile, lifted, local)
         dtype = self.array.dtype
         self.identity = literal(JOINS[self.routine.node.attrs["join"]].identity(dtype), dtype)
-        self.slots = self.array.shape[-1]
+        self.slots = self.wanted_slots()
         self.shared = [f"shared {type_name(dtype, 1)} held[{self.slots}];"]
+
+    def wanted_slots(self) -> int:
+        """How many elements a workgroup keeps."""
+        return self.array.shape[-1]
 
     def emit(self) -> Launch:
         body, local = self.body, self.routine.local
@@ -96,9 +100,10 @@ class _FirstInSharedMemory(_InSharedMemory):
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int) -> None:
         super().__init__(kernel, profile, lifted, local)
-        self.slots = SHARED_PLACES.kept
-        self.shared = [f"shared {type_name(self.array.dtype, 1)} held[{self.slots}];"]
         self.shared.append(f"shared int owners[{self.slots}];")
+
+    def wanted_slots(self) -> int:
+        return SHARED_PLACES.kept
 
     def clear(self) -> None:
         super().clear()
