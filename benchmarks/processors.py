@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 _THREADS = Path("/proc/self/task")
@@ -24,18 +25,33 @@ def quiet_clock() -> Callable[[], float]:
     If the system does not distinguish threads, it counts the processor seconds of all of them.
     """
     busy = _busy_threads() if _THREADS.is_dir() else []
+    seconds: dict[int, float] = {}
+
+    def of_busy_threads() -> float:
+        # A thread that ended keeps what it had: the process's seconds still contain it.
+        seconds.update(_seconds_of(busy))
+        return sum(seconds.values())
+
     for thread in busy:
-        os.setpriority(os.PRIO_PROCESS, thread, _LAST)
-    return lambda: time.process_time() - sum(map(_seconds_of, busy))
+        with suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, thread, _LAST)
+    return lambda: time.process_time() - of_busy_threads()
 
 
 def _busy_threads() -> list[int]:
-    before = {thread: _seconds_of(thread) for thread in map(int, os.listdir(_THREADS))}
+    before = _seconds_of(map(int, os.listdir(_THREADS)))
     time.sleep(_SECONDS)
-    after = {thread: _seconds_of(thread) for thread in map(int, os.listdir(_THREADS)) if thread in before}
+    after = _seconds_of(before)
     return [thread for thread, seconds in after.items() if seconds - before[thread] > _SHARE * _SECONDS]
 
 
-def _seconds_of(thread: int) -> float:
-    """Linux's clock of a thread, whose number contains the thread's (clock_gettime(2), posix-cpu-timers.c)."""
-    return time.clock_gettime((~thread << 3) | 0b110)
+def _seconds_of(threads: Iterable[int]) -> dict[int, float]:
+    """Linux's clock of each thread that still exists.
+
+    The clock's number contains the thread's (clock_gettime(2), posix-cpu-timers.c). A thread may end at any time.
+    """
+    seconds = {}
+    for thread in threads:
+        with suppress(OSError):
+            seconds[thread] = time.clock_gettime((~thread << 3) | 0b110)
+    return seconds
