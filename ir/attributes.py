@@ -60,7 +60,7 @@ DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("cosines", "folded", "highest", "lowest", "only"), INTEGER),
     **dict.fromkeys(("arguments", "axis", "carries", "count", "index", "length", "named", "sequences", "shift"), COUNT),
     **dict.fromkeys(("size", "word"), COUNT),
-    **dict.fromkeys(("beside", "bits", "block", "chunk", "columns", "points", "rest"), POSITIVE),
+    **dict.fromkeys(("beside", "bits", "block", "chunk", "columns", "extent", "lists", "points", "rest"), POSITIVE),
     **dict.fromkeys(("run", "sweeps", "tile"), POSITIVE),
     **dict.fromkeys(("fill", "first", "scale"), REAL),
     "value": NUMBER,

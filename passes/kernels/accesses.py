@@ -89,7 +89,8 @@ def _all_accesses(kernel: Kernel) -> Mapping[Node, Mapping[Index, None]]:
     return accesses(kernel, roots_of(kernel))
 
 
-UPDATES = frozenset((*SCATTERS, "join_places", "join_rows", "join_runs"))  # which may change an array where it lies
+# Which may change an array where it lies.
+UPDATES = frozenset((*SCATTERS, "join_places", "join_rows", "join_runs", "link_rows"))
 
 
 @once_a_kernel

@@ -107,6 +107,13 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Lists:
+    """Rows that one kernel joins by lists. Within MAX_LOOP_ITERATIONS, of up to four rows each."""
+
+    most: int = 4 * MAX_LOOP_ITERATIONS
+
+
+@dataclass(frozen=True)
 class TridiagonalKernels:
     """Symmetric matrices that one kernel makes tridiagonal, and another one finds the eigenvalues of."""
 
@@ -136,5 +143,6 @@ SELECTION = Selection()
 SELECTION_BY_WORKGROUP = SelectionByWorkgroup()
 PLACES = Places()
 ROWS = Rows()
+LISTS = Lists()
 TRIDIAGONAL = TridiagonalKernels()
 BIDIAGONAL = BidiagonalKernels()

@@ -193,6 +193,18 @@ REFUSED: list[Refused] = [
         "join_rows", "f32[1,5,2] f32[3,2] i32[3]", dict(join="mean"), None, ShapeError,
         "join_rows: 'mean' is none of add, multiply, minimum, maximum and set",
     ),
+    (
+        "link_rows", "i32[9] i32[3]", dict(lists=2, extent=4), None, ShapeError,
+        "link_rows: 2 lists of 4 places, of updates at i32[3], do not fit i32[9]",
+    ),
+    (
+        "join_lists", "f32[4,2] f32[3,2] i32[9]", dict(join="add", lists=2), None, ShapeError,
+        "join_lists: updates f32[3,2] in lists i32[9] do not fit the array f32[4,2]",
+    ),
+    (
+        "join_lists", "f32[4,2] f32[3,2] i32[11]", dict(join="set", lists=2), None, ShapeError,
+        "join_lists: 'set' is none of add, multiply, minimum, maximum",
+    ),
     ("top_order", "f32[5]", dict(axis=0, count=6), None, ShapeError, "top_order: axis 0 of f32[5] does not have 6"),
     ("select_greatest", "f64[5]", dict(count=2, by_place=False), None, DtypeError, "numbers of at most 32 bits"),
     ("select_greatest", "f32[5]", dict(count=6, by_place=False), None, ShapeError, "no rows of 6 elements or more"),

@@ -95,9 +95,42 @@ def _join_rows() -> Iterator[Case]:
                 yield case_of("join_rows", label, [array, updates, places], dict(join=join))
 
 
+# Lists of each place, places, updates and their elements: lanes have one, several, or vectors of them.
+_LISTED_ROWS = (
+    (1, 5, 40, 3), (1, 40, 9, 8), (2, 3, 33, 36), (1, 1, 2, 1), (3, 20, 64, 4), (4, 9, 70, 72), (2, 13, 35, 15),
+)  # fmt: skip
+
+
+def _link_rows() -> Iterator[Case]:
+    for lists, extent, count, _ in _LISTED_ROWS:
+        places = generator(f"link_rows{extent}{count}").integers(-1, extent + 1, count).astype(np.int32)
+        ends = np.full(lists * extent + count, -1, np.int32)
+        yield case_of("link_rows", f"{lists}-{extent}-{count}", [ends, places], dict(lists=lists, extent=extent))
+
+
+def _join_lists() -> Iterator[Case]:
+    """Rows in lists, some of which are empty."""
+    for dtype in SAMPLED_DTYPES:
+        if dtype.name not in ("f32", "i32", "u32"):
+            continue
+        for join in JOINS:
+            for lists, extent, count, width in _LISTED_ROWS:
+                random = generator(f"join_lists{dtype}{join}{extent}{count}")
+                array, updates = (sample(random, TensorType((n, width), dtype)) for n in (extent, count))
+                places = random.integers(-1, extent + 1, count).astype(np.int32)
+                ends = np.full(lists * extent + count, -1, np.int32)
+                nodes = [input_like(f"x{n}", given) for n, given in enumerate((ends, places))]
+                linked = make_node("link_rows", nodes, dict(lists=lists, extent=extent))
+                links = evaluated(linked, ends, places).astype(np.int32)
+                label = f"{TensorType((extent, width), dtype)}-{count}-{lists}-{join}"
+                yield case_of("join_lists", label, [array, updates, links], dict(join=join, lists=lists))
+
+
 MAKERS: dict[str, Callable[[], Iterator[Case]]] = {
     "fold_runs": partial(_runs, "fold_runs"),
+    "join_lists": _join_lists,
     "join_places": _join_places,
     "join_rows": _join_rows,
     "join_runs": partial(_runs, "join_runs"),
+    "link_rows": _link_rows,
 }

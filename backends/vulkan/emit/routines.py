@@ -44,6 +44,7 @@ from lavax.backends.vulkan.emit.linalg.tridiagonal_eigenvalues import emit_tridi
 from lavax.backends.vulkan.emit.scan.kernel import emit_cumulative
 from lavax.backends.vulkan.emit.scan.lines import FOLDS
 from lavax.backends.vulkan.emit.scatter.lines import emit_scatter
+from lavax.backends.vulkan.emit.scatter.lists import emit_join_lists, emit_link_rows
 from lavax.backends.vulkan.emit.scatter.places_at_once import emit_join_places
 from lavax.backends.vulkan.emit.scatter.rows import emit_join_rows
 from lavax.backends.vulkan.emit.scatter.segments import emit_fold_runs, emit_join_runs
@@ -113,9 +114,11 @@ ROUTINES: dict[str, RoutineEmitter] = {
     "fold_runs": RoutineEmitter(emit_fold_runs),
     "householder": RoutineEmitter(emit_householder),
     "jacobi": RoutineEmitter(emit_jacobi),
+    "join_lists": RoutineEmitter(emit_join_lists),
     "join_places": RoutineEmitter(emit_join_places),
     "join_rows": RoutineEmitter(emit_join_rows),
     "join_runs": RoutineEmitter(emit_join_runs),
+    "link_rows": RoutineEmitter(emit_link_rows),
     "lu": _unless_small(emit_small_lu, emit_lu),
     "merge_runs": RoutineEmitter(emit_merge_runs),
     "move_by_digit": RoutineEmitter(emit_move_by_digit),

@@ -34,7 +34,7 @@ _ONLY_WRITING = frozenset(
     + ("fourier_from_cosines", "fourier_from_paired", "fourier_paired", "fourier_to_paired", "whole_spectrum")
 )
 # Routines of which only the copy that comes before them reads the array; what they do to its copy they do by address.
-_AFTER_COPIES = frozenset(("join_places", "join_rows"))
+_AFTER_COPIES = frozenset(("join_places", "join_rows", "link_rows"))
 
 
 def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:

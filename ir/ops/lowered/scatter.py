@@ -1,4 +1,4 @@
-"""Steps of a scatter whose updates are sorted by their positions."""
+"""Steps of scatters: updates in the order of their positions, in place, or in lists."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -140,6 +140,61 @@ def _evaluate_join_rows(
     return result
 
 
+def _infer_link_rows(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    array, places = operands
+    lists, extent, fits = attrs["lists"], attrs["extent"], places.rank == 1 and places.dtype == int32
+    if not fits or array != places.with_shape((length_of_links(lists, extent, places.shape[0]),)):
+        lists_of_places = f"{lists} lists of {extent} places"
+        raise ShapeError(f"link_rows: {lists_of_places}, of updates at {places}, do not fit {array}")
+    return array
+
+
+def length_of_links(lists: int, extent: int, count: int) -> int:
+    """The lists' first updates, by list and place, and for each update the next one."""
+    return lists * extent + count
+
+
+def share_of_list(lists: int, count: int) -> int:
+    """How many updates, one after the other, each list is made of."""
+    return -(-count // lists)
+
+
+def _evaluate_link_rows(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    array, places = arrays
+    result, extent, share = np.array(array, dtype), attrs["extent"], share_of_list(attrs["lists"], len(places))
+    for number in reversed(range(len(places))):
+        if 0 <= places[number] < extent:
+            first = number // share * extent + places[number]
+            result[attrs["lists"] * extent + number], result[first] = result[first], number
+    return result
+
+
+def _infer_join_lists(operands: Sequence[TensorType], attrs: Attributes, declared: TensorType | None) -> TensorType:
+    array, updates, links = operands
+    fits = array.rank == 2 and updates == array.with_shape((updates.shape[0], array.shape[1]))
+    length = length_of_links(attrs["lists"], array.shape[0], updates.shape[0])
+    if not fits or links != TensorType((length,), int32):
+        raise ShapeError(f"join_lists: updates {updates} in lists {links} do not fit the array {array}")
+    if attrs["join"] not in JOINS:
+        raise ShapeError(f"join_lists: {attrs['join']!r} is none of {', '.join(JOINS)}")
+    return array
+
+
+def _evaluate_join_lists(
+    arrays: Sequence[np.ndarray], attrs: Attributes, type: TensorType, dtype: np.dtype
+) -> np.ndarray:
+    array, updates, links = arrays
+    result, firsts = np.array(array, dtype), attrs["lists"] * len(array)
+    for first in range(firsts):
+        place, at = first % len(array), int(links[first])
+        while at >= 0:
+            result[place] = _joined(attrs, result[place], updates[at])
+            at = int(links[firsts + at])
+    return result
+
+
 # join_places(array[…,n], updates[…,m], places[…,m]): each array with its updates joined to the elements at their
 # places, if there are such.
 define(Operation("join_places", "lowered", _infer_join_places, _evaluate_join_places, ("join",)))
@@ -147,6 +202,13 @@ define(Operation("join_places", "lowered", _infer_join_places, _evaluate_join_pl
 # turn, to the rows at their places, if there are such. Where lines of the arrays go on behind the rows, the last
 # element is joined again.
 define(Operation("join_rows", "lowered", _infer_join_rows, _evaluate_join_rows, ("join",)))
+# link_rows(array[lists × extent + m], places[m]): lists of the updates of each place, in their order, each of a share
+# of the updates. What a list begins with stands at list × extent + place, what follows an update behind all these. The
+# array is -1, which stays where nothing is written, and so ends lists.
+define(Operation("link_rows", "lowered", _infer_link_rows, _evaluate_link_rows, ("lists", "extent")))
+# join_lists(array[n,w], updates[m,w], links[lists × n + m]): the array with the updates of each row's lists joined to
+# it in turn.
+define(Operation("join_lists", "lowered", _infer_join_lists, _evaluate_join_lists, ("join", "lists")))
 # Operands are the updates[n,w…] of a scatter, their numbers in `order`, sorted by position, and the row-major
 # positions, places[n]; updates that are dropped have one beyond the last. A segment is the updates of one position.
 # fold_runs(updates, order, places): the first segment of each `chunk` of updates, joined in order.

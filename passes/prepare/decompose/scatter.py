@@ -13,7 +13,7 @@ from math import prod
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.indexing import JOINS, SCATTERS
-from lavax.ir.ops.lowered.scatter import levels_of
+from lavax.ir.ops.lowered.scatter import length_of_links, levels_of
 from lavax.ir.types import DType, float32, int32, uint32
 from lavax.passes.build.builder import (
     add,
@@ -42,7 +42,7 @@ from lavax.passes.kernels.scatter_lines import ScatterLines, lines_of
 from lavax.passes.prepare.decompose.order_keys import float_words, floats_of
 from lavax.passes.prepare.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
 from lavax.passes.prepare.decompose.sorting import order_of_rows, uses_radix_sort
-from lavax.passes.target.kernel_limits import MAX_LOOP_ITERATIONS, PLACES, ROWS
+from lavax.passes.target.kernel_limits import LISTS, MAX_LOOP_ITERATIONS, PLACES, ROWS
 from lavax.passes.target.target import Target
 
 
@@ -69,6 +69,11 @@ class ScatterLimits:
     lines_per_update: int = 4  # of an array whose lines are made longer
     least_dealt_out: int = 1 << 15  # elements of all rows; kernels before and after would take longer than is saved
     most_kernels: int = 8  # that join updates to their places, one after the other
+    least_listed_row: int = 8  # elements of an update that is joined by lists
+    least_listed: int = 1 << 15  # elements of all rows, as for copies
+    listed_per_element: float = 0.5  # elements of one kernel's updates, for each of the array, which is written whole
+    updates_of_list: int = 64  # for each place, from which on there are several lists
+    most_lists: int = 4  # enough to keep a processor busy
     chunk: int = 1 << 7  # updates that one invocation joins; the rest of a longer segment is folded before
 
 
@@ -88,7 +93,7 @@ def _scatter(node: Node, target: Target) -> Node:
         return node
     join = node.op.removeprefix("scatter_")
     if _is_joined_by_rows(node, target):
-        return _by_rows(node, join, target)
+        return _by_lists(node, join) if _is_joined_by_lists(node, join) else _by_rows(node, join, target)
     is_in_place = _is_joined_in_place(node, join, target)
     if join in JOINS and steps >= _LIMITS.many_updates and count < _LIMITS.many_lines:
         limits = target.scatters
@@ -144,8 +149,36 @@ def _is_joined_by_rows(node: Node, target: Target) -> bool:
     return is_row and count <= _LIMITS.most_kernels * ROWS.most and array.dtype.name in target.scatters.joined_by_rows
 
 
+def _is_joined_by_lists(node: Node, join: str) -> bool:
+    """Whether rows are long enough to be written once for each place, and many enough for another kernel and for all
+    places to be written."""
+    array, updates, *indices = node.operands
+    count = indices[0].type.size
+    width = updates.type.size // count
+    is_dense = min(count, LISTS.most) * width >= _LIMITS.listed_per_element * array.type.size
+    is_large = width >= _LIMITS.least_listed_row and count * width >= _LIMITS.least_listed
+    return join in JOINS and is_large and is_dense
+
+
+def _by_lists(node: Node, join: str) -> Node:
+    """The updates of each place are put in lists, along which they are joined to it."""
+    array, updates, *indices = node.operands
+    count = indices[0].type.size
+    extents = [array.shape[axis] for axis in node.attrs["axes"]]
+    places = reshape(_flat_positions(indices, extents), (count,))
+    width, length = updates.type.size // count, prod(extents)
+    rows, found = reshaped(updates, (count, width)), reshaped(array, (length, width))
+    for start in range(0, count, LISTS.most):
+        end = min(start + LISTS.most, count)
+        lists = max(1, min(_LIMITS.most_lists, (end - start) // (_LIMITS.updates_of_list * length)))
+        ends = splat(-1, index_type((length_of_links(lists, length, end - start),)))
+        links = build("link_rows", ends, slice_along(places, 0, start, end), lists=lists, extent=length)
+        found = build("join_lists", found, slice_along(rows, 0, start, end), links, join=join, lists=lists)
+    return reshaped(found, array.shape)
+
+
 def _by_rows(node: Node, join: str, target: Target) -> Node:
-    """Copies of the array each have a share of the updates, if it is small, and are folded."""
+    """Copies of a small array of short rows each have a share of the updates, and are folded."""
     array, updates, *indices = node.operands
     count = indices[0].type.size
     extents = [array.shape[axis] for axis in node.attrs["axes"]]
@@ -171,17 +204,16 @@ def _by_rows(node: Node, join: str, target: Target) -> Node:
 
 def _line_and_copies(count: int, width: int, length: int, join: str, target: Target) -> tuple[int, int]:
     """How long lines of the array are made, so that each lane has words next to each other, and how many copies of it
-    share the updates: as many as stand side by side in a subgroup, or several times as many."""
+    share the updates: as many as stand side by side in a subgroup, or several times as many. Long rows have one."""
     if count * width < _LIMITS.least_dealt_out:
         return width, 1
     words = _READ_TOGETHER if width <= _READ_TOGETHER else _LIMITS.elements_of_lane
     line = -(-width // words) * words if length <= _LIMITS.lines_per_update * count else width
-    cells, lanes = max(1, line // words), target.scatters.lanes_of_rows
-    beside, strips = max(1, lanes // cells), -(-cells // lanes)
-    wanted = beside * max(1, _LIMITS.most_copies // strips)
-    room = int(_LIMITS.elements_copied * count * width) // (length * line)
-    copies = min(wanted, room, count // _LIMITS.least_share) if join in JOINS else 1
-    return line, max(1, copies - copies % beside if copies > beside else copies)
+    if width > words or join not in JOINS:
+        return line, 1
+    lanes, room = target.scatters.lanes_of_rows, int(_LIMITS.elements_copied * count * width) // (length * line)
+    copies = min(lanes * _LIMITS.most_copies, room, count // _LIMITS.least_share)
+    return line, max(1, copies - copies % lanes if copies > lanes else copies)
 
 
 def _by_places(node: Node, join: str, target: Target) -> Node:

@@ -15,7 +15,7 @@ from lavax.ir.graph import graph_of, input_node, make_node
 from lavax.ir.types import DTYPES, bfloat16
 from lavax.passes.prepare.decompose import scatter as decompose_scatter
 from lavax.passes.prepare.pipeline import prepare
-from lavax.passes.target.kernel_limits import Places, Rows
+from lavax.passes.target.kernel_limits import Lists, Places, Rows
 from tests import denormals
 from tests.backends.vulkan.run.execution import assert_agrees, backend, backend_with, run
 
@@ -225,7 +225,9 @@ WAYS = [
     ((2, 50_000), (1,), (3000,), "join_runs"),
     ((2, 50_000), (1,), (100,), "join_runs"),
     ((4, 30, 3), (0, 2), (50,), "join_runs"),
-    ((6, 5000), (0,), (100,), "join_rows"),
+    ((6, 5000), (0,), (100,), "join_lists"),
+    ((30, 2, 9), (0,), (70, 30), "join_lists"),
+    ((4, 3, 44), (0, 1), (800,), "join_lists"),
     ((100_000,), (0,), (20,), "scatter_add"),
     ((2, 40, 3), (0, 2), (4, 5), "scatter_add"),
     ((5, 3000), (1,), (2500,), "join_runs"),
@@ -381,12 +383,14 @@ def test_rows_are_joined_in_their_order(width: int, monkeypatch: pytest.MonkeyPa
     if "f32" not in backend().target.scatters.joined_by_rows:
         pytest.skip("rows are joined in their order on CPU drivers only")
     monkeypatch.setattr(decompose_scatter, "ROWS", Rows(most=400))
-    array, updates = (RANDOM.normal(size=(n, width)).astype(np.float32) for n in (900, 1000))
+    monkeypatch.setattr(decompose_scatter, "LISTS", Lists(most=400))
+    array, updates = (RANDOM.normal(size=(n, width)).astype(np.float32) for n in (700, 1000))
     updates[::50], updates[1::50], updates[2::50, 0] = np.inf, -0.0, np.nan
     index = RANDOM.integers(-2, 92, 1000).astype(np.int32)
     for op in ("add", "maximum", "set"):
         program = scattered(op, array, updates, [index], (0,))
-        assert [node.op for node in prepare(program, backend().target).nodes].count("join_rows") == 3
+        way = "join_rows" if op == "set" or width < 64 else "join_lists"
+        assert [node.op for node in prepare(program, backend().target).nodes].count(way) == 3
         np.testing.assert_array_equal(run(program, [array, updates, index])[0], joined(op, array, updates, index))
 
 
@@ -402,15 +406,44 @@ def joined(op: str, array: np.ndarray, updates: np.ndarray, index: np.ndarray) -
     return expected
 
 
-# Rows and their elements, updates, copies of the array that share them, and the elements of their lines: up to eight
-# lanes' of eight, or of four.
+# Rows and their elements, updates, lists of each row; lanes have up to eight vectors, or eight elements.
+@pytest.mark.parametrize(
+    ("rows", "width", "count", "lists"),
+    [
+        (9, 64, 700, 1), (9, 64, 2400, 4), (300, 16, 2100, 1), (30, 15, 5001, 2), (40, 20, 2500, 1), (20, 100, 3000, 2),
+        (3, 9, 4000, 4), (4000, 8, 4100, 1), (1, 300, 150, 2),
+    ],
+)  # fmt: skip
+def test_rows_are_joined_by_lists(rows: int, width: int, count: int, lists: int) -> None:
+    """Bit by bit what joining one after the other gives. A third of the updates go to one place."""
+    if "f32" not in backend().target.scatters.joined_by_rows:
+        pytest.skip("rows are joined in their order on CPU drivers only")
+    array, updates = (RANDOM.normal(size=(n, width)).astype(np.float32) for n in (rows, count))
+    updates[::50], updates[1::50], updates[2::50, 0] = np.inf, -0.0, np.nan
+    index = np.where(RANDOM.random(count) < 0.3, 2, RANDOM.integers(-2, rows + 2, count)).astype(np.int32)
+    for op in ("add", "maximum"):
+        program = scattered(op, array, updates, [index], (0,))
+        joins = [node for node in prepare(program, backend().target).nodes if node.op == "join_lists"]
+        assert [node.attrs["lists"] for node in joins] == [lists]
+        np.testing.assert_array_equal(run(program, [array, updates, index])[0], joined(op, array, updates, index))
+
+
+def test_long_lists_of_rows_are_walked_along_to_their_end() -> None:
+    """Some drivers end loops after 65,535 turns."""
+    index = np.where(np.arange(90_000) % 7, 1, 0).astype(np.int32)
+    array, updates = np.zeros((2, 8), np.int32), RANDOM.integers(0, 9, (90_000, 8)).astype(np.int32)
+    program = scattered("add", array, updates, [index], (0,))
+    assert "join_lists" in operations(program) or not joins_in_place()
+    assert_agrees(program, [array, updates, index])
+
+
+# Rows and their elements, updates, copies of the array that share them, and the elements of their lines: a lane's eight
+# or four.
 @pytest.mark.parametrize(
     ("rows", "width", "count", "shape"),
     [
-        (300, 16, 2100, (1, 300, 16)), (200, 16, 2100, (2, 200, 16)), (30, 16, 5000, (16, 30, 16)),
-        (30, 15, 5001, (16, 30, 16)), (12, 3, 11_000, (32, 12, 4)), (40, 20, 2500, (8, 40, 24)),
-        (20, 100, 3000, (2, 20, 104)), (9, 64, 700, (4, 9, 64)), (9, 64, 500, (1, 9, 64)), (5, 2, 900, (1, 5, 2)),
-        (9000, 7, 5000, (1, 9000, 8)), (30_000, 7, 5000, (1, 30_000, 7)),
+        (30, 7, 5001, (32, 30, 8)), (12, 3, 11_000, (32, 12, 4)), (200, 5, 7000, (5, 200, 8)), (5, 2, 900, (1, 5, 2)),
+        (9000, 7, 5000, (1, 9000, 8)), (30_000, 7, 5000, (1, 30_000, 7)), (9000, 15, 2500, (1, 9000, 16)),
     ],
 )  # fmt: skip
 def test_copies_of_an_array_share_rows(rows: int, width: int, count: int, shape: Any) -> None:

@@ -20,7 +20,16 @@ from tests.ir.definitions.elementwise import (
     shift_right_logical,
     threefry,
 )
-from tests.ir.definitions.indexing import fold_runs, gather, join_places, join_rows, join_runs, scatter
+from tests.ir.definitions.indexing import (
+    fold_runs,
+    gather,
+    join_lists,
+    join_places,
+    join_rows,
+    join_runs,
+    link_rows,
+    scatter,
+)
 from tests.ir.definitions.movement import broadcast, concatenate, flip, pad, reshape, slice_, transpose
 from tests.ir.definitions.reductions import FOLDS, folded, position
 from tests.ir.definitions.routines import (
@@ -130,9 +139,11 @@ DEFINITIONS: dict[str, Definition] = {
     "count_digits": count_digits,
     "move_by_digit": move_by_digit,
     "fold_runs": fold_runs,
+    "join_lists": join_lists,
     "join_places": join_places,
     "join_rows": join_rows,
     "join_runs": join_runs,
+    "link_rows": link_rows,
     "dot": dot,
     "conv": conv,
     "shear": shear,

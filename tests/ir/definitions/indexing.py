@@ -73,3 +73,25 @@ def join_places(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: Te
     own = zip(updates[tuple(batch)], at[tuple(batch)], strict=True)
     hits = [update.item() for update, target in own if target == last]
     return joined_in_turn(array[place].item(), hits, attrs["join"])
+
+
+def link_rows(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    """What begins a list of a place, or follows an update: the next of the same share that goes to the same place."""
+    array, at = arrays
+    lists, extent, (position,) = attrs["lists"], attrs["extent"], place
+    share, number = -(-len(at) // lists), position - lists * extent
+    own, target = (position // extent, position % extent) if number < 0 else (number // share, at[number])
+    later = range(own * share if number < 0 else number + 1, min((own + 1) * share, len(at)))
+    hits = [other for other in later if at[other] == target] if 0 <= target < extent else []
+    return hits[0] if hits else array[place].item()
+
+
+def join_lists(arrays: Sequence[np.ndarray], attrs: Mapping[str, Any], type: TensorType, place: Place) -> Any:
+    array, updates, links = arrays
+    firsts, hits = attrs["lists"] * len(array), []
+    for start in range(place[0], firsts, len(array)):
+        at = links[start]
+        while at >= 0:
+            hits.append(updates[at, place[1]].item())
+            at = links[firsts + at]
+    return joined_in_turn(array[place].item(), hits, attrs["join"])
