@@ -106,11 +106,12 @@ class VulkanBackend:
         return Tuner(self.profile, records, lambda plans, dtypes: seconds_of(device, plans, dtypes, self.rates))
 
     def rates(self) -> Rates:
-        """What the device does in a second, measured once, and then kept on disk."""
+        """What the device does in a second: of GPUs measured once, and then kept on disk."""
         if self._rates is None:
             from lavax.backends.vulkan.measure.kept_rates import rates_of
+            from lavax.backends.vulkan.run.estimate import PROCESSORS
 
-            self._rates = rates_of(self.device)
+            self._rates = PROCESSORS if self.device.profile.kind == "cpu" else rates_of(self.device)
         return self._rates
 
     def lower(

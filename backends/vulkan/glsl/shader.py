@@ -16,6 +16,7 @@ from lavax.backends.vulkan.glsl.accesses import (
     WORDS,
     reference_declarations,
 )
+from lavax.backends.vulkan.glsl.calls_apart import with_calls_apart
 from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.extensions import ADDRESSES_IN_INTEGERS, EXTENSIONS, HEADER, INTRINSICS, execution_mode
 from lavax.backends.vulkan.glsl.long_bodies import with_fences
@@ -158,6 +159,8 @@ def suited(shader: Shader, profile: DeviceProfile) -> Shader:
     source = with_own_halves(shader.source) if profile.exact_float16 else shader.source
     if profile.kind == "gpu" and profile.preserves_special_floats:
         source = with_short_rounding(source)
+    if profile.kind == "cpu":
+        source = with_calls_apart(source)
     if not profile.int64:
         for text, other in _IN_PAIRS_OF_WORDS.items():
             source = source.replace(text, other)

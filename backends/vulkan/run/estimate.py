@@ -22,6 +22,11 @@ class Rates:
 # Of a slow device. Programs that are short even then need no measurement of the real one.
 SLOW_DEVICE = Rates(copy=1e9, arithmetic=4e9, dispatch=10e-6)
 
+# Of a driver that computes on processors, for all of them: between 10 and 29 GFLOP/s were measured on two cores. A
+# measurement takes 0.1 s of a first call, mostly to compile and to touch memory, and gains nothing: no system resets
+# such a driver if a submission takes longer than estimated, and the program is cut anew by the times of its calls.
+PROCESSORS = Rates(copy=1e10, arithmetic=2e10, dispatch=50e-6)
+
 # The part of the device's peak that arithmetic in kernels reaches: measured peaks are those of nothing but products.
 _REACHED = 0.25
 

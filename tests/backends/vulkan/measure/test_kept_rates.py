@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.device.device import get_device
 from lavax.backends.vulkan.measure import kept_rates
 from lavax.backends.vulkan.measure.kept_rates import rates_of
 from lavax.backends.vulkan.measure.limits import measure_rates
 from lavax.backends.vulkan.measure.timing import TimedWork
-from lavax.backends.vulkan.run.estimate import SLOW_DEVICE, Rates
+from lavax.backends.vulkan.run.estimate import PROCESSORS, SLOW_DEVICE, Rates
 from lavax.base import config
 
 RATES = Rates(3e9, 5e11, 2e-5)
@@ -79,3 +80,11 @@ def test_rates_that_a_call_waits_for_take_few_runs(monkeypatch: pytest.MonkeyPat
     measure_rates(get_device())
     assert len(set(runs)) == 3
     assert [runs.count(work) for work in dict.fromkeys(runs)] == [3, 3, 3]
+
+
+def test_a_driver_of_processors_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_rates, "measure_rates", lambda device: pytest.fail("it was measured"))
+    backend = VulkanBackend()
+    if backend.device.profile.kind != "cpu":
+        pytest.skip("the device is no processor")
+    assert backend.rates() == PROCESSORS
