@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lavax.ir.graph import Graph, Node, graph_of, make_node, substitute, with_operands
@@ -30,7 +30,17 @@ def inline_calls(graph: Graph) -> Graph:
         elif node.op == "item" and node.operands[0] in results:
             found[node] = results[node.operands[0]][node.attrs["index"]]
         else:
-            found[node] = _rebuilt(node, tuple([found[operand] for operand in node.operands]))
+            found[node] = _rebuilt(node, tuple([found[operand] for operand in node.operands]), inline_calls)
+    return graph_of(graph.inputs, [found[output] for output in graph.outputs])
+
+
+def with_bodies(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
+    """The graph with `change` applied to the graphs in its nodes' attributes; the same object if there are none."""
+    if not any(node.attrs and inner_graphs(node) for node in graph.nodes):
+        return graph
+    found: dict[Node, Node] = {node: node for node in graph.inputs}
+    for node in graph.nodes:
+        found[node] = _rebuilt(node, tuple([found[operand] for operand in node.operands]), change)
     return graph_of(graph.inputs, [found[output] for output in graph.outputs])
 
 
@@ -44,18 +54,19 @@ def _body_of_call(node: Node) -> Graph | None:
     return body
 
 
-def _rebuilt(node: Node, operands: tuple[Node, ...]) -> Node:
-    if not node.attrs or not any(map(_holds_calls, inner_graphs(node))):
+def _rebuilt(node: Node, operands: tuple[Node, ...], change: Callable[[Graph], Graph]) -> Node:
+    """The node with these operands, and `change` applied to the graphs in its attributes."""
+    if not node.attrs or not inner_graphs(node):
         return with_operands(node, operands)
-    attrs = {name: _without_calls(value) for name, value in node.attrs.items()}
+    attrs = {name: _changed(value, change) for name, value in node.attrs.items()}
     return make_node(node.op, operands, attrs, node.type, node.location)
 
 
-def _without_calls(value: Any) -> Any:
+def _changed(value: Any, change: Callable[[Graph], Graph]) -> Any:
     if isinstance(value, Graph):
-        return inline_calls(value)
+        return change(value)
     if isinstance(value, tuple):
-        return tuple(map(_without_calls, value))
+        return tuple([_changed(part, change) for part in value])
     return value
 
 

@@ -1,6 +1,6 @@
 """Rewrites a graph to a smaller one that computes the same values."""
 from lavax.ir.graph import Graph
-from lavax.passes.build.inline import inline_calls
+from lavax.passes.build.inline import inline_calls, with_bodies
 from lavax.passes.simplify.recognise import recognise_attention, stop_cancelling_extrema
 from lavax.passes.simplify.rewriting import RewriteRules, rewrite
 from lavax.passes.simplify.rules import MERGING, RULES, RULES_WITHOUT_GRADIENTS
@@ -21,9 +21,14 @@ def simplify(graph: Graph) -> Graph:
 def remove_stop_gradient(graph: Graph) -> Graph:
     """Simplifies a graph that will not be differentiated any more.
 
-    Removes `stop_gradient`, and replaces functions that have their own derivatives by their bodies.
+    Removes `stop_gradient`, and replaces functions that have their own derivatives by their bodies. Bodies of loops and
+    branches are simplified, too: those that differentiation wrote have not been before.
     """
-    return _simplified(inline_calls(graph), RULES_WITHOUT_GRADIENTS)
+    return _without_gradients(inline_calls(graph))
+
+
+def _without_gradients(graph: Graph) -> Graph:
+    return with_bodies(_simplified(graph, RULES_WITHOUT_GRADIENTS), _without_gradients)
 
 
 def _simplified(graph: Graph, rules: RewriteRules) -> Graph:

@@ -9,6 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax import lax
 from lavax.ir import interpret, parse
 from lavax.passes.simplify import remove_stop_gradient, simplify
 
@@ -67,3 +68,31 @@ def test_long_sums_are_left(first: bool) -> None:
     inputs = ", ".join(f"x{n}: f32[1]" for n in range(count))
     text = "\n  ".join([f"graph ({inputs}) {{", *pads, *sums, f"return %{2 * count - 2}"]) + "\n}"
     assert "concatenate" not in str(simplify(parse(text)))
+
+
+def test_the_gradient_of_a_scan_that_cuts_its_gates_has_no_pads_and_is_right() -> None:
+    def loss(w: Any, xs: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            gate, new = lnp.split(x @ w + h @ w, 2, axis=-1)
+            h = lnp.tanh(gate) * lnp.sin(new) + 0.5 * h
+            return h, h
+
+        return lnp.sum(lax.scan(step, lnp.zeros((2, 4)), xs)[1] ** 2)
+
+    draw = np.random.default_rng(0)
+    w, xs = (0.3 * draw.normal(size=shape).astype(np.float32) for shape in ((4, 8), (5, 2, 4)))
+    graph = remove_stop_gradient(lx.trace(lx.grad(loss))(w, xs))
+    bodies = [node.attrs["body"] for node in graph.nodes if node.op == "scan"]
+    ops = [[node.op for node in body.nodes] for body in bodies]
+    assert len(ops) == 2
+    assert not any("pad" in each for each in ops)
+    assert "concatenate" in ops[1]
+    assert str(remove_stop_gradient(graph)) == str(graph)
+    (found,) = interpret(graph, w, xs)
+    step = 1e-6
+    for place in ((0, 0), (3, 7), (1, 5)):
+        moved = [w.astype(np.float64) for _ in range(2)]
+        moved[0][place] += step
+        moved[1][place] -= step
+        more, less = (interpret(lx.trace(loss)(w, xs), each, xs)[0] for each in moved)
+        np.testing.assert_allclose(found[place], (more - less) / (2 * step), rtol=1e-4)
