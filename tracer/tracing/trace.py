@@ -54,12 +54,14 @@ class Trace:
 
     `known` maps nodes to known values: an input to the Array behind it (or to the Tracer of an outer trace), other
     nodes to numbers that were computed because the user's code asked for them. An input that is not in it is abstract.
+    `abstract` maps nodes that were asked for, and depend on an abstract input, to that input and its trace.
     `differentiated` says whether a derivative is taken by an input; for an input that is not in it, the value behind it
     decides.
     """
 
     __slots__ = (
-        "_names", "_token", "captures", "differentiated", "effects", "ended", "inputs", "known", "parent", "purpose",
+        "_names", "_token", "abstract", "captures", "differentiated", "effects", "ended", "inputs", "known", "parent",
+        "purpose",
     )  # fmt: skip
 
     def __init__(self, purpose: str) -> None:
@@ -68,6 +70,7 @@ class Trace:
         self.inputs: list[Node] = []
         self.captures: dict[Any, tuple[Node, Value]] = {}
         self.known: dict[Node, Value] = {}
+        self.abstract: dict[Node, tuple[Trace, Node]] = {}
         self.differentiated: dict[Node, bool] = {}
         self.effects: list[Any] = []  # effects on the host, see lavax.tracer.tracing.effects
         self.ended = False
@@ -84,6 +87,7 @@ class Trace:
         _active.reset(self._token)
         self.ended = True
         self.known.clear()
+        self.abstract.clear()
         self.differentiated.clear()
         self.captures.clear()
         self.effects.clear()

@@ -161,19 +161,33 @@ class _AbstractInputError(Exception):
 
 
 def _evaluate(trace: Trace, target: Node) -> Array:
-    known = trace.known
     stack = [target]
+    try:
+        _evaluate_all(trace, stack)
+    except _AbstractInputError as error:
+        _note_abstract(trace, stack, error)
+        raise
+    result = trace.known[target]
+    assert isinstance(result, Array)
+    return result
+
+
+def _evaluate_all(trace: Trace, stack: list[Node]) -> None:
+    """Evaluates the nodes of the stack, and what they need, from its end."""
+    known = trace.known
     while stack:
         node = stack[-1]
         value = known.get(node)
         if isinstance(value, Array):
             stack.pop()
+        elif node in trace.abstract:
+            raise _AbstractInputError(*trace.abstract[node])
         elif isinstance(value, Tracer):
             known[node] = _evaluate(value.trace, value.node)
         elif node.op == INPUT or OPERATIONS[node.op].family == "axis":
             raise _AbstractInputError(trace, node)
         else:
-            made_by = node.operands[0] if node.op == "item" else node
+            made_by = _made_by(node)
             if has_effects(made_by):  # they are to happen when the program runs
                 raise _AbstractInputError(trace, made_by)
             read = made_by.operands
@@ -181,9 +195,18 @@ def _evaluate(trace: Trace, target: Node) -> Array:
             stack.extend(missing)
             if not missing:
                 known[node] = _run(node, [known[operand] for operand in read])
-    result = known[target]
-    assert isinstance(result, Array)
-    return result
+
+
+def _made_by(node: Node) -> Node:
+    return node.operands[0] if node.op == "item" else node
+
+
+def _note_abstract(trace: Trace, stack: list[Node], error: _AbstractInputError) -> None:
+    """Remembers those of the stack that have no numbers: a program that asks again and again walks its graph once."""
+    found = trace.abstract
+    for number, node in enumerate(reversed(stack)):
+        if number == 0 or any(operand in found for operand in _made_by(node).operands):
+            found[node] = error.trace, error.node
 
 
 def _run(node: Node, operands: Sequence[Any]) -> Array:

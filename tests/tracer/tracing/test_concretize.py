@@ -10,6 +10,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax.base.counters import snapshot
 from lavax.base.errors import ConcretizationError
+from lavax.tracer.tracing import tracer
 from tests.numpy_backend import NumpyBackend
 
 
@@ -145,3 +146,32 @@ def test_what_depends_on_no_argument_is_known_under_compile() -> None:
 def test_the_graph_outside_compile_holds_only_what_the_result_needs(backend: NumpyBackend) -> None:
     lx.grad(lambda x: x * 2 if lnp.exp(x) > 1 else x)(1.0)
     assert "exp" not in str(backend.compiled[-1])
+
+
+def test_a_program_that_asks_again_and_again_walks_its_graph_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(tracer, "has_effects", asked.append)  # None: it has none
+
+    def conditions(x: Any) -> Any:
+        for _ in range(50):
+            x = lx.cond(lnp.sum(x) > 0, lnp.sin, lnp.cos, x)
+        return x
+
+    lx.trace(conditions)(np.ones(3, np.float32))
+    assert 50 <= len(asked) <= 400
+
+
+def test_what_depends_on_an_abstract_value_does_so_when_asked_again() -> None:
+    messages: list[str] = []
+
+    def asking(x: Any) -> Any:
+        y = lnp.sin(x) + lnp.exp(x)
+        for value in (y, y * 2.0, y):
+            with pytest.raises(ConcretizationError) as caught:
+                bool(value > 0)
+            messages.append(str(caught.value))
+        assert float(lnp.asarray(2.0) * 3.0) == 6.0
+        return y
+
+    lx.trace(asking)(np.float32(1.0))
+    assert all("abstract" in message for message in messages), messages
