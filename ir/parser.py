@@ -6,8 +6,9 @@ from typing import Any
 
 from lavax.base.errors import CustomRuleError, LavaxError, ParseError
 from lavax.base.quick_dataclasses import dataclass
-from lavax.ir.attributes import RULE, domain_of
+from lavax.ir.attributes import FUNCTION, RULE, domain_of
 from lavax.ir.graph import Graph, LaterGraph, Node, input_node
+from lavax.ir.host_function import HostFunction, routine_named
 from lavax.ir.limits import MOST_NESTED, fault_of_type
 from lavax.ir.node_rules import broken_rule
 from lavax.ir.operation import OPERATIONS
@@ -28,6 +29,7 @@ _ATTRIBUTE = re.compile(r"\s*(?P<key>\w+)=")
 _TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[0-9,]*)\]")
 _INTEGER = re.compile(r"-?[0-9]+")
 _SPACE = re.compile(r"\s")
+_QUOTE = re.compile(r'(?<=")(?=\s|$)')  # the place behind it
 _MOST_DIGITS = 20  # of 64 bits and a sign: Python takes long over thousands
 _DEEPEST_LIST = 3  # lists within lists
 _LATER = {f'"{text}"': text for text in (LaterGraph.ITSELF, LaterGraph.LATER)}
@@ -124,7 +126,7 @@ def _split_graphs(text: str) -> list[str]:
 
 
 def _split_attributes(text: str) -> dict[str, str]:
-    """` key=value key=value` as a dict; values end at a space, graphs at their closing brace."""
+    """` key=value key=value` as a dict; values end at a space, texts at their quote, graphs at their closing brace."""
     found: dict[str, str] = {}
     position = 0
     while position < len(text):
@@ -138,8 +140,8 @@ def _split_attributes(text: str) -> dict[str, str]:
                 end = _end_of_graph(text, end)
             end += text.startswith("]", end)
         else:
-            space = _SPACE.search(text, start)
-            end = len(text) if space is None else space.start()
+            ending = (_QUOTE if text.startswith('"', start) else _SPACE).search(text, start)
+            end = len(text) if ending is None else ending.start()
         if match["key"] in found:
             raise ParseError(f"the attribute {match['key']} is given twice")
         found[match["key"]] = text[start:end]
@@ -164,6 +166,16 @@ def _later_rule(name: str, call: _Call, text: str, around: _Around) -> LaterGrap
     return LaterGraph(make, text)
 
 
+def _routine(text: str) -> HostFunction:
+    """The function on the host that a text names."""
+    found = routine_named(text[1:-1])
+    if found is None:
+        raise ParseError(
+            f"{text:.80} is a Python function, which a text does not hold: only lavax's own routines can be read"
+        )
+    return found
+
+
 def _parse_node(line: str, values: dict[str, Node], depth: int, around: _Around) -> tuple[str, Node]:
     found = _NODE.fullmatch(line)
     if found is None:
@@ -177,7 +189,10 @@ def _parse_node(line: str, values: dict[str, Node], depth: int, around: _Around)
     attributes = dict(operation.defaults)
     call = _Call(operation.name, attributes)
     for key, text in given.items():
-        if domain_of(operation.name, key) is not RULE:
+        domain = domain_of(operation.name, key)
+        if domain is FUNCTION:
+            attributes[key] = _routine(text)
+        elif domain is not RULE:
             attributes[key] = _parsed_attribute(text, depth, 0, around)
         elif text in _LATER and isinstance(attributes.get("body"), Graph):
             attributes[key] = _later_rule(key, call, _LATER[text], around)

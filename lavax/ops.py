@@ -6,6 +6,7 @@ from typing import Any
 import lavax.numpy as lnp
 from lavax.ir.monoids import BY_JOIN
 from lavax.numpy._core.errors import dtype_error, shape_error
+from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value
 from lavax.numpy.indexing.advanced_indexing import clamped_positions
 from lavax.numpy.indexing.index_modes import check_mode, leaves_out
@@ -29,6 +30,7 @@ def _segments(name: str, method: str, data: ArrayLike, ids: ArrayLike, count: in
         raise shape_error(f"ops.{name}: segment_ids {numbers.type} must have the leading axes of data {rows.type}")
     if count is None:
         count = int(lnp.max(numbers)) + 1 if numbers.size else 0
+    count = whole_number(f"ops.{name}: num_segments", count)
     if count < 0:
         raise shape_error(f"ops.{name}: num_segments must not be negative, got {count}")
     numbers = clamped_positions(numbers)  # narrow integers would not hold the number of segments

@@ -24,15 +24,17 @@ def custom_root(
     `solve` gives (x, other results), which have no derivatives. By the implicit function theorem dx = -(∂f/∂x)⁻¹ · ∂f.
     """
     residual, values = closure_convert(f, initial_guess)
+    search, of_search = closure_convert(
+        lambda guess, held: solve(lambda x: residual(x, *held), guess), initial_guess, tuple(values)
+    )
 
     @custom_jvp
-    def root(held: Any, guess: Any) -> Any:
-        return solve(lambda x: residual(x, *held), guess)
+    def root(held: Any, for_search: Any, guess: Any) -> Any:
+        return search(guess, held, *for_search)
 
     @root.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
-        held, guess = primals
-        found = root(held, guess)
+        held, found = primals[0], root(*primals)
         x, aux = found if has_aux else (found, None)
         _, moved = jvp(lambda *each: residual(x, *each), tuple(held), tuple(tangents[0]))
 
@@ -44,7 +46,7 @@ def custom_root(
             return x, tangent
         return found, (tangent, pytree.map(lnp.zeros_like, aux))
 
-    return root(tuple(values), initial_guess)
+    return root(tuple(values), tuple(of_search), initial_guess)
 
 
 def custom_linear_solve(

@@ -9,6 +9,7 @@ import lavax.numpy as lnp
 from lavax.lax.operands import known_number, of_one_dtype
 from lavax.numpy._core.errors import axis_error, dtype_error, shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value
+from lavax.numpy._core.shape_arguments import as_shape
 from lavax.tracer import bind
 from lavax.tracer.values.value import Value
 
@@ -72,10 +73,10 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Value:
 def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Value:
     """The array with `padding_value` before, after and between the elements of each axis: (low, high, interior).
 
-    Negative numbers cut. Raises ShapeError for another number of axes.
+    Negative numbers cut. Raises ShapeError for another number of axes, DtypeError for anything but integers.
     """
     value, fill = of_one_dtype("pad", operand, padding_value)
-    config = [tuple(each) for each in padding_config]
+    config = [as_shape(each, "lax.pad: a number in padding_config") for each in padding_config]
     if len(config) != value.ndim or fill.ndim or any(between < 0 for _, _, between in config):
         raise shape_error(
             f"lax.pad: padding_config has (low, high, interior) for each axis of {value.type}, interior not negative, "

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from lavax.ir.types import int32
 from lavax.linalg.host_routines import on_host
 from lavax.linalg.matrices import unit_matrices
@@ -153,8 +151,7 @@ def solved(matrix: Value, right: Value) -> Value:
 @custom_jvp
 def hermitian_eigenvalues(value: Value) -> tuple[Value, Value]:
     """Rising eigenvalues f[..., n] and eigenvectors c[..., n, n] of Hermitian matrices, by LAPACK on the host."""
-    size = value.shape[-1]
-    values, vectors = on_host(np.linalg.eigh, [(size,), (size, size)], value, real=(True, False))
+    values, vectors = on_host("eigh", value)
     return values, vectors
 
 
@@ -170,16 +167,10 @@ def _of_eigenvalues(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tupl
     return (values, vectors), (real(diagonal(inner, 0, -2, -1)), turned)
 
 
-def _svd(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
-    return tuple(np.linalg.svd(matrix, full_matrices=False))
-
-
 @custom_jvp
 def singular_values(value: Value) -> tuple[Value, Value, Value]:
     """U c[..., m, k], S f[..., k] and Vᴴ c[..., k, n] with U·diag(S)·Vᴴ = value, by LAPACK on the host."""
-    rows, columns = value.shape[-2:]
-    kept = min(rows, columns)
-    u, s, vh = on_host(_svd, [(rows, kept), (kept,), (kept, columns)], value, real=(False, True, False))
+    u, s, vh = on_host("svd", value)
     return u, s, vh
 
 
@@ -210,6 +201,4 @@ def _of_singular_values(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> 
 
 def complete_singular_values(value: Value) -> tuple[Value, ...]:
     """U c[..., m, m], S f[..., k] and Vᴴ c[..., n, n], as `singular_values`, without a derivative."""
-    rows, columns = value.shape[-2:]
-    shapes = [(rows, rows), (min(rows, columns),), (columns, columns)]
-    return on_host(np.linalg.svd, shapes, value, real=(False, True, False))
+    return on_host("svd_full", value)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from lavax.ir.types import complex64
 from lavax.linalg.host_routines import on_host
 from lavax.linalg.matrices import is_empty, square_matrices, unit_matrices
@@ -31,20 +29,9 @@ class EigResult(NamedTuple):
     eigenvectors: Value
 
 
-def _routine(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Real matrices by the routine for them, whose complex eigenvalues are conjugate pairs exactly."""
-    values, vectors = np.linalg.eig(matrix if matrix.imag.any() else matrix.real)
-    return values, vectors
-
-
-def _on_host(value: Value) -> EigResult:
-    size = value.shape[-1]
-    return EigResult(*on_host(_routine, [(size,), (size, size)], value, real=(False, False)))
-
-
 @custom_jvp
 def _eig(value: Value) -> EigResult:
-    return _on_host(value)
+    return EigResult(*on_host("eig", value))
 
 
 @_eig.defjvp
@@ -66,7 +53,7 @@ def eig(a: ArrayLike) -> EigResult:
 
     Both are complex, of real matrices too. Computed on the host by NumPy, in float64, so a compiled function waits for
     the device here. Gradients are defined if the eigenvalues differ. Raises ShapeError for matrices that are not
-    square, SideEffectError inside `scan`, `while_loop` and `cond`.
+    square.
     """
     given = square_matrices("eig", a)
     value = cast(given, PROMOTION[given.type.dtype, complex64])

@@ -202,11 +202,13 @@ def _item(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
 
 
 def _host_call(node: Node, operands: Sequence[Operand], axis: Axis) -> Operand:
-    """One call for the whole batch; the function says how."""
+    """One call for the whole batch; the function says how, if it does not take batches as they are."""
     flags = [operand.batched for operand in operands]
     types = [type.with_shape((axis.size, *type.shape)) for type in parts_of(node)]
-    function = node.attrs["function"].batched(axis.size, flags)
-    nodes = [operand.node for operand in operands]
+    function = node.attrs["function"]
+    nodes = [operand.node if function.batched else in_front(operand, axis) for operand in operands]
+    if function.batched:
+        function = function.batched(axis.size, flags)
     return Operand(control_flow("host_call", nodes, types, function=function), True)
 
 

@@ -33,6 +33,14 @@ def _calls_host(node: Node) -> bool:
     return node.op == HOST_CALL or any(map(holds_host_calls, inner_graphs(node)))
 
 
+def calls_python(graph: Graph) -> bool:
+    """Whether the graph, or a graph in it, calls a function on the host that is not a routine of lavax."""
+    return any(
+        node.attrs["function"].results is None if node.op == HOST_CALL else any(map(calls_python, inner_graphs(node)))
+        for node in graph.nodes
+    )
+
+
 def has_effects(node: Node) -> bool:
     """Whether the node calls the host, itself or in a graph that it holds, for more than a result."""
     if node.op == HOST_CALL:

@@ -1,10 +1,11 @@
 """The text form: print -> parse -> print is the identity, and texts that are not graphs are refused."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from lavax.base.errors import ParseError
-from lavax.ir import Graph, TensorType, float32, parse, verify
+from lavax.ir import Graph, TensorType, float32, interpret, parse, verify
 from lavax.ir.parser import parse_type
 from lavax.ir.printer import format_attribute, print_graph
 from tests.operation_cases import Case, all_cases, cases_of
@@ -84,6 +85,26 @@ def test_types() -> None:
             parse_type(wrong)
 
 
+def _call_of(function: str, types: str) -> str:
+    return f'graph (x: c64[3,3]) {{\n  %0 = host_call(x) function="{function}" : {types}\n  return %0\n}}'
+
+
+def test_routines_of_the_host_are_read_by_their_names() -> None:
+    text = """graph (x: c64[2,3,3]) {
+  %0 = host_call(x) function="eigh" : (f32[2,3], c64[2,3,3])
+  %1 = item(%0) index=0 : f32[2,3]
+  %2 = host_call(x, x, x) function="solve_sylvester" : (c64[2,3,3])
+  %3 = item(%2) index=0 : c64[2,3,3]
+  return %1, %3
+}"""
+    graph = parse(text)
+    assert str(graph) == text
+    x = np.array([[[2, 1j, 0], [-1j, 3, 1], [0, 1, 5]], np.diag([3, 1, 2])], complex)
+    values, solution = interpret(graph, x)
+    np.testing.assert_allclose(values[1], [1, 2, 3])
+    np.testing.assert_allclose(x @ solution + solution @ x, x, atol=1e-14)
+
+
 def test_an_attribute_of_no_known_kind_is_refused() -> None:
     with pytest.raises(TypeError, match="an attribute cannot be"):
         format_attribute({"not": "an attribute"})
@@ -106,6 +127,9 @@ def test_an_attribute_of_no_known_kind_is_refused() -> None:
         ("graph (x: f32[]) {\n  return %0\n}", "line 2: %0 is not defined"),
         ("graph () {\n  %0 = constant() value=1 : f32[]\n  return %0\n}", r"1 is not a Python number that f32\[\]"),
         ("graph () {\n  %0 = constant() value=-1 : u32[]\n  return %0\n}", "-1 is not a Python number"),
+        (_call_of("eigh", "(f32[2], c64[2,2])"), r"line 2: the type must be \(f32\[3\], c64\[3,3\]\)"),
+        (_call_of("solve_sylvester", "(c64[3,3])"), "its operands and attributes do not fit together"),
+        (_call_of("pure_callback of f#2", "(c64[3])"), '"pure_callback of f#2" is a Python function'),
     ],
 )
 def test_what_is_not_a_graph(text: str, message: str) -> None:

@@ -13,10 +13,11 @@ from lavax.ir import Graph
 from lavax.ir.graph import Node, graph_of
 from lavax.ir.location import user_error
 from lavax.passes.build.finite_rules import finite_rules
-from lavax.passes.build.host_calls import holds_host_calls
+from lavax.passes.build.host_calls import calls_python
 from lavax.passes.simplify import remove_stop_gradient, simplify
 from lavax.tracer.compiled.compile import CompiledFunction, compile
 from lavax.tracer.compiled.executable import Executable, apply_graph, refuse_tracers
+from lavax.tracer.compiled.stages import StagedExecutable, executable
 from lavax.tracer.pytrees.plain_trees import plain, plain_order
 from lavax.tracer.pytrees.pytree import TreeDef, flatten, unflatten
 from lavax.tracer.tracing.abstract_evaluation import ShapeDtype, shape_of
@@ -104,8 +105,8 @@ class Exported:
         return True
 
     @cached_property
-    def _run(self) -> Executable:
-        return Executable(remove_stop_gradient(self.graph), self.weak, self.constants)
+    def _run(self) -> Executable | StagedExecutable:
+        return executable(remove_stop_gradient(self.graph), self.weak, self.constants)
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Value]:
         """The arguments' leaves as values. Raises an error if they are not of the right kinds."""
@@ -135,13 +136,13 @@ def exported_for(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> 
     custom_vjp and custom_jvp, checkpoints and stop_gradient are part of it, so its derivatives are those of
     `function`. But if a rule calls its own function, that call keeps its rule for two derivatives; further derivatives
     through such calls are those of its operations. Donated arguments are kept. Raises SideEffectError if the function
-    prints or calls the host, ExportError if dicts in arguments or results have keys that are neither strings nor
-    integers (when saved).
+    prints or calls Python on the host, ExportError if dicts in arguments or results have keys that are neither strings
+    nor integers (when saved).
     """
     compiled = function if isinstance(function, CompiledFunction) else compile(function)
     lowered = compiled.lower(*args, **kwargs)
     traced, call = lowered.traced, lowered.call
-    if traced.effects or holds_host_calls(traced.graph):
+    if traced.effects or calls_python(traced.graph):
         raise user_error(
             SideEffectError,
             f"export of {lowered.signature.function}: functions on the host (debug.print, debug.callback, "

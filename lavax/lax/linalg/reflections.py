@@ -4,14 +4,9 @@ Column k of a matrix holds v below the diagonal; its first component, on the dia
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
-
 import lavax.numpy as lnp
 from lavax.linalg.complex_matrices import adjoint
-from lavax.linalg.host_routines import on_host, scipy_lapack
+from lavax.linalg.host_routines import on_host
 from lavax.linalg.matrices import matrices, square_matrices
 from lavax.linalg.packed_reflections import applied
 from lavax.numpy._core.errors import shape_error
@@ -53,16 +48,6 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     return adjoint(applied(value, sizes, adjoint(other), from_last=transpose, conjugate=not transpose))
 
 
-def _lapack(routine: str, prefix: str, *settings: Any) -> Callable[[np.ndarray], Sequence[np.ndarray]]:
-    found = getattr(scipy_lapack(f"lax.linalg.{routine}"), prefix + routine)
-
-    def run(matrix: np.ndarray) -> Sequence[np.ndarray]:
-        parts: Sequence[np.ndarray] = found(matrix, *settings)
-        return parts[:-1]  # without the status
-
-    return run
-
-
 def hessenberg(a: ArrayLike) -> tuple[Value, Value]:
     """Matrices [..., n, n] that are zero below the first subdiagonal, with reflections there, and their scalars
     [..., n - 1].
@@ -70,10 +55,7 @@ def hessenberg(a: ArrayLike) -> tuple[Value, Value]:
     Computed on the host by SciPy's LAPACK, in float64; it has no derivative. Raises ShapeError for matrices that are
     not square.
     """
-    value = square_matrices("hessenberg", a)
-    size = value.shape[-1]
-    run = _lapack("gehrd", "z" if value.type.dtype.is_complex else "d")
-    form, sizes = on_host(run, [(size, size), (max(size - 1, 0),)], value)
+    form, sizes = on_host("gehrd", square_matrices("hessenberg", a))
     return form, sizes
 
 
@@ -85,9 +67,5 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Value, Value, Valu
     are not square.
     """
     value = square_matrices("tridiagonal", a)
-    size, is_complex = value.shape[-1], value.type.dtype.is_complex
-    run = _lapack("hetrd" if is_complex else "sytrd", "z" if is_complex else "d", int(lower))
-    beside = (max(size - 1, 0),)
-    real = (False, True, True, False) if is_complex else None
-    form, diagonal, next_one, sizes = on_host(run, [(size, size), (size,), beside, beside], value, real=real)
+    form, diagonal, next_one, sizes = on_host("sytrd_lower" if lower else "sytrd_upper", value)
     return form, diagonal, next_one, sizes

@@ -9,6 +9,7 @@ from lavax.ir.types import DType, TensorType
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, Operand, Splat, as_operand, as_value, cast, constant_of, own
 from lavax.numpy._core.promotion import promote
+from lavax.numpy._core.shape_arguments import as_shape
 from lavax.tracer import bind, with_weak
 from lavax.tracer.values.value import Value
 
@@ -34,9 +35,9 @@ def _combine(shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, int, int] | Non
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     """The common shape of arrays of `shapes`: aligned at the last axis, extents of 1 are repeated.
 
-    Raises ShapeError if two extents differ and neither is 1.
+    Raises ShapeError if two extents differ and neither is 1, DtypeError for anything but integers.
     """
-    given = [tuple(shape) for shape in shapes]
+    given = [as_shape(shape) for shape in shapes]
     common, conflict = _combine(given)
     if conflict:
         axis, first, second = conflict
@@ -107,9 +108,12 @@ def type_together(name: str, operands: Sequence[Operand], dtype: DType) -> Tenso
 
 
 def broadcast_to(array: ArrayLike, shape: int | Sequence[int], *, out_sharding: Any = None) -> Value:
-    """`array` repeated to `shape`. Raises ShapeError if it does not broadcast to exactly that shape."""
+    """`array` repeated to `shape`.
+
+    Raises ShapeError if it does not broadcast to exactly that shape, DtypeError for anything but integers.
+    """
     operand = as_operand(array)
-    target = (shape,) if isinstance(shape, int) else tuple(shape)
+    target = as_shape(shape)
     common, conflict = _combine([operand.shape, target])
     if conflict or common != target:
         raise shape_error(f"broadcast_to: {operand.type} does not broadcast to {target}")

@@ -8,7 +8,7 @@ import numpy as np
 
 import lavax.numpy as lnp
 from lavax import linalg
-from lavax.linalg.host_routines import on_host, scipy_linalg
+from lavax.linalg.host_routines import on_host
 from lavax.linalg.matrices import is_empty, matrices, square_matrices
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike
@@ -75,8 +75,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
 
 @custom_vjp
 def _root(value: Value) -> Value:
-    routine = scipy_linalg("sqrtm").sqrtm
-    return on_host(lambda matrix: [routine(matrix)], [value.shape[-2:]], value)[0]
+    return on_host("sqrtm", value)[0]
 
 
 def _root_forward(value: Value) -> tuple[Value, Value]:
@@ -98,7 +97,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Value:
 
     Computed on the host by SciPy, in float64, so a compiled function waits for the device here. The complex root of a
     real matrix is NaN: make the matrix complex to get it. `blocksize` changes nothing. Raises ShapeError for matrices
-    that are not square, ImportError without SciPy, SideEffectError inside `scan`, `while_loop` and `cond`.
+    that are not square, ImportError without SciPy.
     """
     value = square_matrices("sqrtm", A)
     found: Value = value if is_empty(value) else _root(value)
@@ -119,9 +118,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Value, Value]:
         value = lnp.astype(value, lnp.result_type(value, lnp.complex64))
     if is_empty(value):
         return value, value
-    kind = "complex" if value.type.dtype.is_complex else "real"
-    routine, shape = scipy_linalg("schur").schur, value.shape[-2:]
-    t, z = on_host(lambda matrix: routine(matrix, output=kind), [shape, shape], value)
+    t, z = on_host("schur", value)
     return t, z
 
 
@@ -135,16 +132,12 @@ def hessenberg(
     value = square_matrices("hessenberg", a)
     if is_empty(value):
         return (value, value) if calc_q else value
-    routine, shape = scipy_linalg("hessenberg").hessenberg, value.shape[-2:]
-    if calc_q:
-        return on_host(lambda matrix: routine(matrix, calc_q=True), [shape, shape], value)
-    return on_host(lambda matrix: [routine(matrix)], [shape], value)[0]
+    return on_host("hessenberg_with_q", value) if calc_q else on_host("hessenberg", value)[0]
 
 
 @custom_vjp
 def _sylvester(a: Value, b: Value, q: Value) -> Value:
-    routine = scipy_linalg("solve_sylvester").solve_sylvester
-    return on_host(lambda left, right, given: [routine(left, right, given)], [q.shape[-2:]], a, b, q)[0]
+    return on_host("solve_sylvester", a, b, q)[0]
 
 
 def _sylvester_forward(a: Value, b: Value, q: Value) -> tuple[Value, tuple[Value, Value, Value]]:

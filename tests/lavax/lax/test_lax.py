@@ -88,6 +88,19 @@ def test_roots_have_second_derivatives() -> None:
     assert float(root(2.0)) == pytest.approx(-2 / 9 * 2 ** (-5 / 3), rel=1e-4)
 
 
+def test_the_search_for_a_root_may_use_what_is_differentiated() -> None:
+    """Its own derivative is not asked for: that of the root of q² = a is 1/(2q)."""
+
+    def root(a: Any) -> Any:
+        return lax.custom_root(
+            lambda q: q * q - a, lnp.ones_like(a), lambda f, q: lnp.sqrt(a) + 0 * f(q), lambda g, y: y / g(1.0 + 0j)
+        )
+
+    a = np.complex64(-3 + 4j)
+    assert complex(lx.grad(root, holomorphic=True)(a)) == pytest.approx(0.5 / (1 + 2j), rel=1e-5)
+    assert complex(lx.jvp(root, (a,), (np.complex64(2j),))[1]) == pytest.approx(1j / (1 + 2j), rel=1e-5)
+
+
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "shapes": (lambda: lax.add(np.ones(3, "f"), np.ones((2, 3), "f")), lx.ShapeError, r"lax\.add: operands have one"),
     "dtypes": (lambda: lax.add(lnp.ones(3), lnp.ones(3, "int32")), lx.DtypeError, r"lax\.add: operands have one dtype"),

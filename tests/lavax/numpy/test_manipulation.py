@@ -10,7 +10,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.base.errors import ShapeError
+from lavax.base.errors import DtypeError, ShapeError
 from tests.lavax.numpy.arrays import BOOL, DTYPES, F32, I32, SHAPES, U32, check, sample
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
@@ -126,6 +126,38 @@ def test_broadcast_arrays_and_shapes() -> None:
     assert lnp.broadcast_shapes((3, 1), (4,), ()) == (3, 4)
     assert lnp.broadcast_shapes((0, 1), (1, 5)) == (0, 5)
     assert lnp.broadcast_shapes() == ()
+
+
+def test_extents_of_numpy_are_integers_of_python() -> None:
+    """Narrow ones overflow in sizes, and an equal shape of a program that is kept would bring them to later calls."""
+    two, three = np.uint8(2), np.uint8(3)
+    line = lnp.arange(3.0)
+    made = [
+        lnp.broadcast_to(line, np.array([2, 3], np.uint8)),
+        lnp.broadcast_to(1.0, three),
+        lx.lax.broadcast(line, (two,)),
+        lx.lax.broadcast_in_dim(line, (two, three), (1,)),
+        lx.lax.broadcasted_iota("int32", (two, three), 0),
+        lx.lax.pad(line, 0.0, ((two, three, two),)),
+        lx.ops.segment_sum(line, np.array([0, 1, 1]), num_segments=three),
+    ]
+    assert [array.shape for array in made] == [(2, 3), (3,), (2, 3), (2, 3), (2, 3), (12,), (3,)]
+    assert {type(extent) for array in made for extent in array.shape} == {int}
+    assert {type(extent) for extent in lnp.broadcast_shapes((two, 1), (three,))} == {int}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: lnp.broadcast_to(1.0, (2.0,)),
+        lambda: lnp.broadcast_shapes((1 + 2j,)),
+        lambda: lx.lax.pad(lnp.ones(2), 0.0, ((1, 1.5, 0),)),
+        lambda: lx.ops.segment_sum(lnp.ones(2), np.array([0, 1]), num_segments=2.0),
+    ],
+)
+def test_extents_are_integers(call: Callable[[], Any]) -> None:
+    with pytest.raises(DtypeError, match="must be an integer"):
+        call()
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,18 @@ ALIKE: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 3, 0)])
+def test_factors_of_matrices_without_elements(shape: tuple[int, ...], dtype: str) -> None:
+    empty = np.zeros(shape, dtype)
+    places, lower, upper = linalg.lu(empty)
+    np.testing.assert_array_equal(np.asarray(places), np.broadcast_to(np.eye(shape[-2]), (*shape[:-1], shape[-2])))
+    np.testing.assert_array_equal(np.asarray(places @ lower @ upper), empty)
+    packed, pivots = linalg.lu_factor(empty)
+    assert packed.shape == shape and pivots.shape == (*shape[:-2], 0)
+    assert lx.lax.linalg.lu(empty)[2].shape == shape[:-1]
+
+
 @pytest.mark.parametrize("name", ALIKE)
 def test_alike(name: str) -> None:
     for arguments in ALIKE[name]:
