@@ -118,7 +118,7 @@ def open_invocations(body: Body, count: int, local: int, name: str, subgroup: in
     """
     lane = f"gl_SubgroupID * {subgroup}u + gl_SubgroupInvocationID" if subgroup else "gl_LocalInvocationID.x"
     body.line(f"int {name} = int({WORKGROUP} * {local}u + {lane});")
-    body.line(f"if ({name} >= {body.parameters.integer(count)}) return;")
+    body.line(f"if ({name} >= {body.parameters.count(count)}) return;")
     body.scopes[0].variables |= {name}
 
 

@@ -87,7 +87,7 @@ class RoutineShader:
             text = self.body.index(inside(position, size))
         else:
             note("clamped")
-            text = f"clamp({position}, 0, {self.body.parameters.integer(size)} - 1)"
+            text = f"clamp({position}, 0, {self.body.parameters.count(size)} - 1)"
         return self.body.memory.element(self.node.dtype, self.target, text)
 
     def close(self, invocations: int, subgroup: bool = False) -> Launch:
@@ -103,6 +103,7 @@ def open_routine(kernel: Kernel, profile: DeviceProfile, lifted: bool, local: in
     """The routine of a kernel of one node."""
     (node,) = kernel.graph.outputs
     body, outputs = open_body(kernel, lifted)
+    body.parameters.only_counts = node.op.startswith("fourier_")
     is_part = kernel.in_parts is not None
     return RoutineShader(node, body, outputs[node], local or local_invocations(profile), is_part=is_part)
 

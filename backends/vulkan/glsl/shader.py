@@ -83,12 +83,17 @@ class Parameters:
 
     slots: int
     lifted: bool
+    only_counts: bool = False  # whether it serves any number of equal lines, but no other shape of a line
     uses: Uses = field(default_factory=Uses)  # of the whole shader
     words: list[int] = field(default_factory=list)
     declarations: list[str] = field(default_factory=list)  # where the body's first statements are written
 
     def integer(self, value: int) -> str:
         """An integer of the shape at hand: a literal, or a size to be given where the shader serves every shape."""
+        return str(value) if self.only_counts else self.count(value)
+
+    def count(self, value: int) -> str:
+        """The same of a number of lines, or of elements of all lines."""
         return str(value) if not self.lifted or -1 <= value <= 1 else self.unknown(value)
 
     def unknown(self, value: int) -> str:

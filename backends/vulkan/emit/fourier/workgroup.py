@@ -82,7 +82,7 @@ class _Step:
         own_line = self.routine.position(f"own_{suffix}", own, together)
         self.routine.position(f"member_{suffix}", member, members)
         count = self.lines * self.rest * self.behind
-        text = f"min(group * {together} + own_{suffix}, {self.routine.body.parameters.integer(count)} - 1)"
+        text = f"min(group * {together} + own_{suffix}, {self.routine.body.parameters.count(count)} - 1)"
         place = self.routine.position(f"place_{suffix}", text, count)
         width = self.rest * self.behind
         share = _Share(f"member_{suffix}", own_line, quotient(place, width), remainder(place, width))

@@ -16,7 +16,7 @@ from lavax.backends.vulkan.target import target_of
 from lavax.ir import parse
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
-from tests.backends.vulkan.emit.emission import PROFILES, assert_shader, dispatch_of, plan_of
+from tests.backends.vulkan.emit.emission import PROFILES, assert_shader, dispatch_of, dispatches_of, plan_of
 
 
 def _broadcast_multiply(n: int, m: int) -> str:
@@ -193,6 +193,33 @@ def test_long_eager_maps(dtype: str, length: int) -> None:
     x, y = (lnp.asarray(row, dtype) for row in values)
     found = np.asarray(lnp.where(x < y, x, y).astype("int32"))
     np.testing.assert_array_equal(found, values.min(axis=0))
+
+
+@pytest.mark.parametrize("device", PROFILES)
+@pytest.mark.parametrize(
+    ("operand", "step", "result"),
+    [
+        ("8,3,1,2", "fourier_step(x) reverse=false", "3,8,1,2"),
+        ("7,3", "fourier_from_reals(x)", "3,4,2"),
+        ("8,6", "fourier_from_paired(x) points=2 sines=true", "2,2,6,2"),
+    ],
+    ids=["step", "reals", "pairs"],
+)
+def test_steps_of_fourier_transforms_serve_any_number_of_equal_lines(
+    operand: str, step: str, result: str, device: str
+) -> None:
+    """They get nothing but how many there are: code is for one number of points, and a driver takes two to nine times
+    as long to compile it if it does not know where each of these lies."""
+    few, many = (
+        dispatches_of(
+            f"graph (x: f32[{lines},{operand}]) {{\n  %0 = {step} : f32[{lines},{result}]\n  return %0\n}}",
+            PROFILES[device],
+            eager=True,
+        )
+        for lines in (3, 1000)
+    )
+    assert [dispatch.shader for dispatch in few] == [dispatch.shader for dispatch in many]
+    assert all(len(dispatch.words) == 1 for dispatch in few)
 
 
 def test_long_fourier_transforms_have_shaders_of_their_own_on_cpu_drivers() -> None:
