@@ -253,17 +253,14 @@ def beside_of(values: Sequence[Node], length: int, inverse: bool, transforms: Tr
 
 
 def _whole(z: Parts) -> Node:
-    """The numbers with their parts side by side. Those that are multiplied by a real one, as by the scale of an inverse
-    transform, are so part by part."""
+    """The numbers with their parts side by side. Parts that are multiplied by one number, as by the scale of an inverse
+    transform, are so side by side."""
     real, imaginary = z.nodes
-    if (real.op, imaginary.op) == ("subtract", "add"):
-        products = (*real.operands, *imaginary.operands)
-        if all(product.op == "multiply" for product in products):
-            (x, factor), (y, zero), (other_x, other_zero), (other_y, other_factor) = (p.operands for p in products)
-            is_scaled = x is other_x and y is other_y and _is_everywhere(factor, other_factor)
-            if is_scaled and _is_everywhere(zero, other_zero) and zero.attrs["value"] == 0:
-                whole = interleaved(parts(x, y))
-                return build("multiply", whole, splat(factor.attrs["value"], whole.type))
+    if real.op == imaginary.op == "multiply":
+        (x, factor), (y, other_factor) = real.operands, imaginary.operands
+        if _is_everywhere(factor, other_factor):
+            whole = interleaved(parts(x, y))
+            return build("multiply", whole, splat(factor.attrs["value"], whole.type))
     return interleaved(z)
 
 

@@ -98,6 +98,25 @@ def test_where_a_function_has_no_derivative_doubles_have_tolerances_of_their_own
     assert (wanted.of_doubles[0] > 10 * 2.0**-29 * 64 * wanted.tolerances[0]).all()
 
 
+def test_numbers_that_are_one_in_their_own_dtype_have_its_tolerance() -> None:
+    """Zeros have signs by bits of float32, of which two numbers that float64 tells apart have the same."""
+    graph = parse("""graph (x: f32[3]) {
+      %0 = constant() value=1.0e-09 : f32[3]
+      %1 = iota() axis=0 : f32[3]
+      %2 = multiply(%0, %1) : f32[3]
+      %3 = add(x, %2) : f32[3]
+      %4 = top_order(%3) axis=0 count=1 signed_zeros=true : i32[1]
+      %5 = gather(%3, %4) axes=[0] : f32[1]
+      return %5
+    }""")
+    arrays = [np.ones(3, np.float32)]
+    assert INTERPRETERS["kernels"](graph, arrays)[0] == 1  # the first of equal ones
+    assert not compare.differences(["kernels"], graph, arrays, expected(graph, arrays, in_doubles=True))
+    plain = parse(str(graph).replace("signed_zeros=true", "signed_zeros=false"))
+    assert not compare.differences(["kernels"], plain, arrays, expected(plain, arrays, in_doubles=True))
+    assert INTERPRETERS["kernels"](plain, arrays)[0] > 1
+
+
 def test_a_difference_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that takes every tangent for a sine."""
 

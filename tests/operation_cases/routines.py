@@ -204,7 +204,8 @@ def _folded_steps() -> Iterator[Case]:
 
 
 _REAL_LINES = ((1, 1, 1), (3, 8, 1), (2, 5, 1), (2, 4, 3), (1, 3, 4), (2, 2, 2))
-_COSINE_LINES = (*_REAL_LINES, (3, 4, 8), (1, 8, 8))  # also those whose lanes write fours
+# Also those whose lanes write fours, which begin at every word of four, and by line and point at another one.
+_COSINE_LINES = (*_REAL_LINES, (3, 9, 12), (3, 5, 13), (2, 6, 14), (1, 3, 15))
 
 
 def _spectra() -> Iterator[Case]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lavax.numpy._core.operands import ArrayLike
-from lavax.numpy.arrays.complex_parts import conj
+from lavax.numpy.arrays.complex_parts import conj, imag, real
 from lavax.numpy.arrays.manipulation import moveaxis
 from lavax.numpy.elementwise.arithmetic import multiply
 from lavax.numpy.fft.arguments import (
@@ -23,6 +23,7 @@ from lavax.numpy.fft.arguments import (
     wide_operand,
 )
 from lavax.numpy.fft.lines import complex_lines, half_spectra, real_lines
+from lavax.tracer import bind
 from lavax.tracer.compiled.one_program import one_program
 from lavax.tracer.values.value import Value
 
@@ -40,7 +41,11 @@ def _along(x: Value, axis: int, function: Callable[[Value], Value]) -> Value:
 
 
 def _scaled(x: Value, by: float) -> Value:
-    return x if by == 1 else multiply(x, by)
+    """Complex numbers are scaled part by part: in a product with a complex number NaN in a part that is ignored would
+    be in the other one, too."""
+    if by == 1 or not x.type.dtype.is_complex:
+        return x if by == 1 else multiply(x, by)
+    return bind("complex", multiply(real(x), by), multiply(imag(x), by))
 
 
 def _complex(name: str, x: ArrayLike, s: Axes, axes: Axes, norm: str | None, forward: bool) -> Value:

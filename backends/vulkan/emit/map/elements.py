@@ -136,7 +136,8 @@ def compute(body: Body, kernel: Kernel, element: Index, outputs: Mapping[Node, s
 
 
 def _iterations(vectors: int, local: int, in_loop: bool) -> int:
-    return -(-vectors // local) if in_loop else loop_iterations(vectors)
+    """How many vectors an invocation has; of none one, which none of them takes."""
+    return max(-(-vectors // local), 1) if in_loop else loop_iterations(vectors)
 
 
 def loop_iterations(vectors: int) -> int:

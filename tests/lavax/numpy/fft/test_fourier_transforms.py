@@ -77,6 +77,17 @@ def test_parts_that_no_real_line_has_are_ignored() -> None:
         close(lnp.fft.irfft(spectrum, n), np.fft.irfft(clean, n))
 
 
+def test_no_number_in_a_part_that_no_real_line_has_is_ignored() -> None:
+    """Whatever the spectrum is scaled by: part by part."""
+    for n in (8, 9):
+        spectrum = sample("irfft", (5, 3))
+        spectrum.imag[0], spectrum.imag[4] = np.nan, np.inf if n == 8 else 1
+        clean = spectrum.copy()
+        clean.imag[0], clean.imag[4] = 0, 0 if n == 8 else 1
+        for norm in (None, "ortho", "forward"):
+            close(lnp.fft.irfft(spectrum, n, 0, norm), np.fft.irfft(clean, n, 0, norm))
+
+
 X, Z, W = sample("rfft", (2, 9)), sample("fft", (2, 9)), sample("fft", (2, 9))
 
 

@@ -15,7 +15,7 @@ from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
-from tests.backends.vulkan.run.execution import backend
+from tests.backends.vulkan.run.execution import backend, backend_with, run
 from tests.sweeps import each_value
 
 RANDOM = np.random.default_rng(10)
@@ -153,6 +153,25 @@ def test_numbers_of_one_line_do_not_show_in_another(length: int) -> None:
         expected = np.fft.irfft(s[:, line].astype(np.complex128))
         assert np.linalg.norm(back[:, line] - expected) <= 1e-6 * np.linalg.norm(expected)
     assert np.isnan(back[:, 2]).any()
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize("length", [8, 9, 61, 134, 262])
+def test_no_number_in_a_part_that_is_ignored_shows(length: int, kind: str) -> None:
+    """Along any axis, whatever the spectrum is scaled by, and whatever kernels transform it."""
+    for axis, norm in ((0, None), (1, "ortho"), (2, "forward")):
+        shape = [3, 2, 4]
+        shape[axis] = length // 2 + 1
+        clean = _spectra(*shape)
+        spectrum = clean.copy()
+        ignored = (0, -1) if length % 2 == 0 else (0,)
+        for place, number in zip(ignored, (np.nan, np.inf), strict=False):
+            at = (slice(None),) * axis + (place,)
+            clean.imag[at], spectrum.imag[at] = 0, number
+        graph = lx.trace(lambda s, axis=axis, norm=norm: lnp.fft.irfft(s, length, axis, norm))(spectrum)
+        (found,) = run(graph, [spectrum], device=backend_with(kind=kind))
+        expected = np.fft.irfft(clean.astype(np.complex128), length, axis, norm)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("length", [15, 16, 144])
