@@ -78,10 +78,84 @@ def test_derivatives_and_batches() -> None:
 
 def test_its_depth_grows_with_the_logarithm() -> None:
     def size(count: int) -> int:
-        graph = lx.trace(lambda x: lx.associative_scan(lnp.add, x))(np.zeros(count, "f"))
-        return sum(node.op == "add" for node in graph.nodes)
+        graph = lx.trace(lambda x: lx.associative_scan(lambda a, b: a * b + a + b, x))(np.zeros(count, "f"))
+        return sum(node.op == "multiply" for node in graph.nodes)
 
     assert [size(2**power) for power in (1, 4, 10)] == [1, 7, 19]
+
+
+# Arrays of fewer numbers are scanned by halves. Blocks of 32 of 64, of 40, with a rest, and one of all elements.
+BLOCKS = ((2048,), (5000,), (2053,), (20_011,), (300, 40), (70, 2500), (32, 64))
+
+
+@pytest.mark.parametrize("shape", BLOCKS, ids=str)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_many_elements_are_scanned_by_blocks(shape: tuple[int, ...], reverse: bool) -> None:
+    a, b = RANDOM.uniform(-1, 1, shape), RANDOM.normal(size=shape)
+    expected = one_by_one(a[::-1], b[::-1]) if reverse else one_by_one(a, b)
+    given = {"f": (a.astype("f"), b.astype("f"))}
+    scan = lx.compile(lambda x: lx.associative_scan(affine, x, reverse=reverse)["f"])
+    assert "scan(" in scan.lower(given).as_text("ir")
+    for one, other in zip(scan(given), expected, strict=True):
+        np.testing.assert_allclose(one, other[::-1] if reverse else other, rtol=1e-4, atol=1e-5)
+
+
+def test_derivatives_and_batches_of_blocks() -> None:
+    """Of s[t] = a[t] s[t - 1] + b[t] by both, weighted; against the recurrence from the last one on."""
+    a, b, w = RANDOM.uniform(-1, 1, (3, 3, 2053))
+
+    def weighted(a: Any, b: Any, w: Any) -> Any:
+        return lnp.sum(lx.associative_scan(affine, {"f": (a, b)})["f"][1] * w)
+
+    given = [x.astype("f") for x in (a, b, w)]
+    found = lx.compile(lx.vmap(lx.grad(weighted, argnums=(0, 1))))(*given)
+    for row in range(3):
+        sums, by_b = one_by_one(a[row], b[row])[1], w[row].copy()
+        for place in reversed(range(2052)):
+            by_b[place] += a[row, place + 1] * by_b[place + 1]
+        by_a = by_b * np.concatenate([[0.0], sums[:-1]])
+        for one, other in zip(found, (by_a, by_b), strict=True):
+            np.testing.assert_allclose(one[row], other, rtol=1e-3, atol=1e-4)
+
+
+def test_nothing_is_computed_beyond_the_elements() -> None:
+    """Numbers that fill a last block up would be divided by, and gradients would be NaN."""
+
+    def last(x: Any) -> Any:
+        return lx.associative_scan(lambda a, b: 1 / (1 / a + 1 / b), x)[-1]
+
+    np.testing.assert_allclose(lx.grad(last)(np.ones(2053, "f")), np.full(2053, 2053.0**-2), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("join", "op", "along"),
+    [
+        (lnp.add, "cumulative_sum", np.add), (lambda a, b: b * a, "cumulative_prod", np.multiply),
+        (lnp.maximum, "cumulative_max", np.maximum), (lnp.minimum, "cumulative_min", np.minimum),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
+def test_one_operation_is_cumulative(join: Any, op: str, along: np.ufunc, dtype: str) -> None:
+    x = RANDOM.integers(-2, 4, (3, 7)).astype(dtype)
+    graph = lx.trace(lambda x: lx.associative_scan(join, x, axis=1))(x)
+    has_routine = dtype != "complex64" or op in ("cumulative_sum", "cumulative_prod")
+    assert (op in [node.op for node in graph.nodes]) == has_routine
+    close(lx.associative_scan(join, x, axis=1), along.accumulate(x, 1))
+    close(lx.associative_scan(join, x, axis=1, reverse=True), np.flip(along.accumulate(np.flip(x, 1), 1), 1))
+
+
+@pytest.mark.parametrize("count", [5, 3000])
+def test_functions_of_one_element_alone_and_with_prints(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    x = RANDOM.normal(size=count).astype("f")
+    close(lx.associative_scan(lambda a, b: b, x), x)
+    close(lx.associative_scan(lambda a, b: a, x), np.full(count, x[0]))
+
+    def shown(a: Any, b: Any) -> Any:
+        lx.debug.print("joined {}", a.shape[0])
+        return a + b
+
+    close(lx.compile(lambda x: lx.associative_scan(shown, x))(x), np.cumsum(x.astype("d")), 1e-4)
+    assert f"joined {count // 2}\n" in capsys.readouterr().out
 
 
 def test_mistakes() -> None:
