@@ -21,7 +21,7 @@ class GateProducts:
     summed: tuple[int, int] = (32, 4096)  # the shortest and the longest sum
     products: int = 1 << 25  # of one contraction: more are no longer a matter of waiting for memory
     products_by_matrices: int = 1 << 26
-    results_by_matrices: int = 1 << 18  # of all gates: two tiles of 1,024 for each of 128 processors
+    results_by_matrices: int = 1 << 11  # of all gates, for each processor: two tiles of 1,024
     threads: int = 256  # of a workgroup, at most
     sums: int = 8  # vectors of sums that an invocation adds up
     tile_rows: int = 32
@@ -30,8 +30,7 @@ class GateProducts:
     tiles_of_sum: tuple[tuple[int, int, int], ...] = ((32, 16, 2), (16, 16, 1), (16, 8, 1))
     long_sum: int = 4096  # one tile is enough: what is read takes longer than what waits for it
     matrices_across: int = 2  # of a tile
-    busy_invocations: int = 256  # of a processor: there are about as many tiles as processors, if possible
-    idle_part: int = 8  # one of so many processors may have none
+    idle_part: int = 8  # there are as many tiles as processors, if possible, but one of so many may have none
     subgroups: int = 8  # of a workgroup that multiplies matrices: each has a slice of the sums
     steps: int = 16  # of a subgroup, at most: they are written out
 
@@ -142,7 +141,8 @@ def _most_products(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
     while right.op in ("cast", "slice", "transpose"):
         (right,) = right.operands
     has_matrices = any(shape.dtype == precision for shape in profile.matrices)
-    if right.op != INPUT or not has_matrices or sizes.m * sizes.n > GATE_PRODUCTS.results_by_matrices:
+    most = GATE_PRODUCTS.results_by_matrices * profile.processors
+    if right.op != INPUT or not has_matrices or sizes.m * sizes.n > most:
         return GATE_PRODUCTS.products
     gates = max(sizes.k // sizes.n, sizes.n // sizes.k, 1)
     return GATE_PRODUCTS.products_by_matrices * min(gates, MOST_GATES)
@@ -150,8 +150,7 @@ def _most_products(dot: Node, sizes: Sizes, profile: DeviceProfile) -> int:
 
 def _are_enough(tiles: int, beside: int, profile: DeviceProfile) -> bool:
     """Whether nearly every processor has a tile, of this kernel or of those beside it."""
-    processors = profile.busy_invocations // GATE_PRODUCTS.busy_invocations
-    return tiles * beside >= processors - processors // GATE_PRODUCTS.idle_part
+    return tiles * beside >= profile.processors - profile.processors // GATE_PRODUCTS.idle_part
 
 
 def tile_of(sizes: Sizes, products: int, profile: DeviceProfile, beside: int = 1) -> GateTile:

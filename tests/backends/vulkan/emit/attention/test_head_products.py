@@ -13,8 +13,11 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax import nn
+from lavax.backends.vulkan.backend import VulkanBackend
 from lavax.backends.vulkan.emit.attention import few_queries_shape
 from lavax.backends.vulkan.emit.attention.few_queries_shape import leaves_heads
+from lavax.backends.vulkan.glsl.expressions import VECTOR
+from lavax.backends.vulkan.plan.plan import Plan
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU
 from lavax.ir import Graph, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node
@@ -32,9 +35,10 @@ from tests.backends.vulkan.emit.attention.test_projected_attention import (
     named_inputs,
     of_sizes,
 )
+from tests.backends.vulkan.emit.test_small_devices import with_lanes
 from tests.backends.vulkan.run.execution import backend_with, run
 
-KEYS, HEAD, KV, QUERIES, WIDTH, MIDDLE = 48, 16, 2, 4, 64, 80
+KEYS, HEAD, KV, QUERIES, MIDDLE = 48, 16, 2, 4, 80
 rng = np.random.default_rng(23)
 
 
@@ -68,6 +72,11 @@ def test_a_kernel_gives_the_products_of_each_head(
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5)
 
 
+def _width(lanes: int | None) -> int:
+    """Columns that keep a subgroup of so many lanes, or of the device, busy: workgroups of the next kernel share them."""
+    return max(64, VECTOR * (lanes or gpu_schedule().profile.subgroup_size))
+
+
 def _normed(x: Any, scale: Any) -> Any:
     wide = x.astype("float32")
     return (wide / lnp.sqrt(lnp.mean(wide * wide) + 1e-5)).astype(x.dtype) * scale
@@ -93,16 +102,17 @@ def _two(of: dict[str, Any]) -> Any:
     return *_layer(of, hidden, query), cache
 
 
-def _drawn(dtype: Any) -> dict[str, Any]:
+def _drawn(dtype: Any, lanes: int | None = None) -> dict[str, Any]:
     def drawn(*shape: int, size: float = 1) -> Any:
         return (size * rng.normal(size=shape)).astype(dtype)
 
+    width = _width(lanes)
     cache = nn.KeyValueCache(drawn(1, KEYS, KV, HEAD), drawn(1, KEYS, KV, HEAD))
     return dict(
         query=drawn(1, 1, QUERIES, HEAD), key=drawn(1, 1, KV, HEAD), value=drawn(1, 1, KV, HEAD), cache=cache,
-        lengths=np.array([20], np.int32), weight=drawn(WIDTH, QUERIES * HEAD, size=0.1), residual=drawn(WIDTH),
-        scale=drawn(WIDTH), gate=drawn(MIDDLE, WIDTH, size=0.1), up=drawn(MIDDLE, WIDTH, size=0.1),
-        down=drawn(WIDTH, MIDDLE, size=0.1), of_query=drawn(QUERIES * HEAD, WIDTH, size=0.1),
+        lengths=np.array([20], np.int32), weight=drawn(width, QUERIES * HEAD, size=0.1), residual=drawn(width),
+        scale=drawn(width), gate=drawn(MIDDLE, width, size=0.1), up=drawn(MIDDLE, width, size=0.1),
+        down=drawn(width, MIDDLE, size=0.1), of_query=drawn(QUERIES * HEAD, width, size=0.1),
     )
 
 
@@ -134,6 +144,19 @@ def test_layers_are_three_kernels_and_their_caches(
     tolerance = 1e-5 if dtype is lnp.float32 else 2.0**-5
     for got, want in zip(found[1 << 25], interpret(graph, *leaves, dtype=np.float64), strict=True):
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=tolerance, atol=4 * tolerance)
+
+
+@pytest.mark.parametrize("lanes", [16, 32, 64])
+def test_layers_leave_heads_on_devices_of_any_lanes(lanes: int, limits: Callable[..., None]) -> None:
+    """Shaders for devices that need not be there."""
+    limits(part=8)
+    graph, _ = _traced(_drawn(np.float32, lanes))
+    device = VulkanBackend()
+    device.profile = with_lanes(lanes, max_workgroup_invocations=1024, shared_memory_bytes=32768)
+    lowered = device.lower(graph)
+    outputs = [node for step in lowered.kernels.steps for kernel in step.kernels for node in kernel.graph.outputs]
+    assert [node.op for node in outputs if node.op.startswith("attention")] == ["attention_head_products"]
+    _assert_heads_are_added_once(lowered.plan)
 
 
 @pytest.mark.parametrize("kind", ["int8", "int4"])
@@ -174,7 +197,10 @@ def test_every_run_begins_with_nothing_counted_and_gives_the_same_bits(limits: C
 
 def test_a_workgroup_of_the_products_computes_the_sum_of_heads_once(limits: Callable[..., None]) -> None:
     limits(part=8)
-    plan = gpu_schedule().lower(_traced(_drawn(np.float32))[0]).plan
+    _assert_heads_are_added_once(gpu_schedule().lower(_traced(_drawn(np.float32))[0]).plan)
+
+
+def _assert_heads_are_added_once(plan: Plan) -> None:
     (norm,) = (each.shader.source for each in plan.dispatches if "scratch" in each.shader.source)
     reads = Counter(re.findall(r"F32x4\((p\d+)\)\.data\[\(?c0", norm))
     assert sorted(reads.values()) == [1, 1, QUERIES]  # of the residual, of the norm's weight, and of the heads

@@ -151,8 +151,21 @@ def test_large_cells_have_two_matrices_across_and_a_kernel_beside_others_larger_
 def test_long_sums_have_tiles_of_more_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """If there is one for each processor; others have two for each, or half the rows."""
     monkeypatch.setattr(choose, "GATE_PRODUCTS", replace(GATE_PRODUCTS, long_sum=3 * 1024))
-    rows = WITH_MATRICES.busy_invocations // GATE_PRODUCTS.busy_invocations  # 32 columns of tiles
+    rows = WITH_MATRICES.processors  # 32 columns of tiles
     assert [_sum_tile(rows, 1, k) for k in (768, 1024)] == [(16, 16), (32, 16)]
+
+
+def test_tiles_are_as_many_as_a_device_says_it_has_processors() -> None:
+    dots = _products(GATES.format(**AS_THEY_ARE))
+    tiles = [matrix_tile_of(dots, False, replace(WITH_MATRICES, told_processors=told)) for told in (None, 60, 16)]
+    assert [tile.columns for tile in tiles if tile is not None] == [4, 8, 16]
+
+
+@pytest.mark.parametrize(("told", "expected"), [(None, True), (32, True), (31, False)])
+def test_large_products_have_two_tiles_for_each_processor(told: int | None, expected: bool) -> None:
+    product = "%0 = dot(h, w) contract=[1]x[1] : bf16[64,1024]"
+    (dot,) = _products(f"graph (h: bf16[64,1024], w: bf16[1024,1024]) {{\n  {product}\n  return %0\n}}")
+    assert are_gates(dot, replace(WITH_MATRICES, told_processors=told)) is expected
 
 
 def _sum_tile(m: int, beside: int, k: int = 512) -> tuple[int, int]:
