@@ -16,6 +16,7 @@ import lavax as lx
 import lavax.numpy as lnp
 from lavax import lax, nn
 from lavax.ir import Graph
+from tests.fuzz.library import FUNCTIONS
 
 _ROWS = (1, 2, 3, 5, 8, 17, 33, 64)
 _COLUMNS = (1, 2, 3, 4, 7, 8, 16, 31, 48, 130)
@@ -106,6 +107,7 @@ _FUNCTIONS: dict[str, Callable[[_Given], Any]] = {
     "least of rows": lambda g: _found(g, lnp.argmin(g.b, axis=1)),
     "counts": lambda g: _found(g, lnp.sum(g.a > g.b, axis=1)),
     "running counts": lambda g: _found(g, lnp.cumsum(g.a[:, 0] > 0)),
+    **FUNCTIONS,
 }  # fmt: skip
 NAMES = tuple(_FUNCTIONS)
 

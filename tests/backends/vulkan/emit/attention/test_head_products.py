@@ -73,7 +73,7 @@ def test_a_kernel_gives_the_products_of_each_head(
 
 
 def _width(lanes: int | None) -> int:
-    """Columns that keep a subgroup of so many lanes, or of the device, busy: workgroups of the next kernel share them."""
+    """Columns that keep a subgroup, by default the device's, busy: workgroups of the next kernel share them."""
     return max(64, VECTOR * (lanes or gpu_schedule().profile.subgroup_size))
 
 
