@@ -83,10 +83,18 @@ def version(major: int, minor: int) -> int:
     return major << 22 | minor << 12
 
 
+_ADVICE = {
+    vk.VK_ERROR_DEVICE_LOST: (
+        " The driver has given the device up, as after work of many seconds or a fault of its own, and nothing runs on "
+        "it any more: start another process."
+    )
+}
+
+
 def check(result: int, action: str) -> None:
     """Raises DeviceError, naming `action` and the code, unless `result` is a success."""
     if result < 0:
-        raise DeviceError(f"{action} failed: {result_name(result)}.")
+        raise DeviceError(f"{action} failed: {result_name(result)}.{_ADVICE.get(result, '')}")
 
 
 def result_name(result: int) -> str:

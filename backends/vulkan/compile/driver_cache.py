@@ -4,7 +4,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from lavax.backends.vulkan.api.api import check, created, ffi, lib, structure, vk
+from lavax.backends.vulkan.api.api import created, ffi, lib, structure, vk
 from lavax.backends.vulkan.compile.disk_cache import DiskCache, folder_of
 from lavax.base.errors import DeviceError
 
@@ -34,9 +34,10 @@ class DriverCache:
         self._saved_bytes = len(blob)
 
     def save(self) -> None:
-        """Writes what the driver has to disk, if it has grown."""
+        """Writes what the driver has to disk, if it has grown and the driver gives it away."""
         size = ffi.new("size_t *")
-        check(lib.vkGetPipelineCacheData(self._device, self.handle, size, ffi.NULL), "Reading the pipeline cache")
+        if lib.vkGetPipelineCacheData(self._device, self.handle, size, ffi.NULL) != vk.VK_SUCCESS:
+            return
         content = ffi.new("char[]", size[0])
         if lib.vkGetPipelineCacheData(self._device, self.handle, size, content) != vk.VK_SUCCESS:
             return

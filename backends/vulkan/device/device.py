@@ -5,6 +5,7 @@ Import late: importing loads Vulkan, and raises DeviceError if there is no loade
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import weakref
@@ -52,7 +53,7 @@ def get_device() -> Device:
     with _opening:
         if name not in _devices:
             _devices[name] = Device(chosen)
-            atexit.register(_devices[name].finish)
+            atexit.register(_devices[name].finish_at_exit)
         return _devices[name]
 
 
@@ -113,7 +114,7 @@ class Device:
 
     def abandon(self) -> None:
         """In a forked process: every use from now on raises DeviceError, and nothing is waited for at the end."""
-        atexit.unregister(self.finish)
+        atexit.unregister(self.finish_at_exit)
         for queue in (self.queue, self.copy_queue):
             queue.abandon()
         self.pipelines.abandon()
@@ -123,6 +124,11 @@ class Device:
         self.queue.drain()
         self.copy_queue.drain()
         self.pipelines.save()
+
+    def finish_at_exit(self) -> None:
+        """`finish`, but what failed is not said once more: results that anybody waited for said so."""
+        with contextlib.suppress(DeviceError):
+            self.finish()
 
     def close(self) -> None:
         """Waits for all work and destroys everything. The device's programs and buffers may not be used any more."""

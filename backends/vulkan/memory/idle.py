@@ -6,11 +6,13 @@ driver to NumPy beside it, on a GPU to other processes.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 import weakref
 from typing import Protocol
 
 from lavax.base import config
+from lavax.base.errors import DeviceError
 
 
 class Pool(Protocol):
@@ -55,6 +57,10 @@ class IdleWatch:
             self._thread.join()
 
     def _run(self, seconds: float) -> None:
+        with contextlib.suppress(DeviceError):  # of a device that is lost, whose memory nobody asks for
+            self._look(seconds)
+
+    def _look(self, seconds: float) -> None:
         since = 0
         while (pool := self._pool()) is not None:
             pool.release_idle(since)
