@@ -25,13 +25,15 @@ examples: .venv/package.stamp
 
 # The Khronos validation layer reports every wrong use of Vulkan as a failed test. With GALLIVM_PERF=nopt Mesa's CPU
 # drivers leave out LLVM's optimisations, and compile a shader in half the time, which is most of what the tests take.
-# Some run without both, as users do: also those of single functions, where an optimiser might lose a NaN or a sign. The
-# examples, and those of README.md, run in this way alone.
+# Some run without both, as users do: the examples and those of README.md in this way alone. Those of single functions
+# run once, with LLVM's optimisations, by which a NaN or a sign might be lost.
+OF_FUNCTIONS := tests/shaders_glsl tests/lavax/numpy/test_special_values.py
+AS_USERS_DO := tests/test_readme.py tests/examples
 test: .venv/package.stamp lint
-	@$(PYTHON) -m pytest $(IN_PARALLEL) tests/test_readme.py tests/examples tests/shaders_glsl \
-		tests/backends/vulkan/run/test_program.py tests/lavax/numpy/test_special_values.py
+	@$(PYTHON) -m pytest $(IN_PARALLEL) $(AS_USERS_DO) tests/backends/vulkan/run/test_program.py
+	@LAVAX_VALIDATE=1 $(PYTHON) -m pytest $(IN_PARALLEL) $(OF_FUNCTIONS)
 	@LAVAX_VALIDATE=1 GALLIVM_PERF=nopt $(PYTHON) -m pytest $(IN_PARALLEL) \
-		--ignore tests/examples --ignore tests/test_readme.py
+		$(addprefix --ignore ,$(AS_USERS_DO) $(OF_FUNCTIONS))
 
 # The tests on the Mesa of Debian's backports, which is unpacked beside the installed one.
 test-newer-mesa: .venv/package.stamp
