@@ -25,7 +25,7 @@ from lavax.backends.vulkan.emit.loop.workgroup import (
 from lavax.backends.vulkan.emit.map.kernel import emit_map_in_loop
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row_in_loop
-from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, in_runs, is_run
+from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, Writing, in_runs, is_run
 from lavax.backends.vulkan.emit.table_names import (
     counts_of,
     groups_of,
@@ -164,7 +164,11 @@ class _Emission(Dispatches):
 
     def _in_runs(self, commands: Sequence[kernel_commands.Command]) -> Sequence[kernel_commands.Command]:
         """The commands with small kernels in a row as loops of one turn, which one workgroup runs."""
-        return in_runs(commands, self._may_join, self._together) if self._has_workgroup_loops() else commands
+        return in_runs(commands, self._of_runs) if self._has_workgroup_loops() else commands
+
+    @property
+    def _of_runs(self) -> Writing:
+        return Writing(self._may_join, self._together, self._fits_push_constants)
 
     def _may_join(self, step: KernelStep) -> bool:
         of_rules = all(self._schedule(kernel) is None for kernel in step.kernels)
@@ -172,12 +176,12 @@ class _Emission(Dispatches):
         return of_rules and all(work.operations + work.nbytes <= SMALL_RUNS.work for work in works)
 
     def _together(self, run: Sequence[KernelStep], of: Sequence[KernelStep]) -> Turns | While | None:
-        """The turn of a run, if its arrays and numbers all fit push constants."""
-        turns = turns_of(kernel_commands.Repeat(1, tuple(run)), self._sources(of, ()))
-        if turns is None:
-            return None
+        """The turn of a run."""
+        return turns_of(kernel_commands.Repeat(1, tuple(run)), self._sources(of, ()))
+
+    def _fits_push_constants(self, turns: Turns | While) -> bool:
         loop = emit_workgroup_loop(turns, self.profile, self._positions)
-        return turns if len(loop.slots) + 1 + len(loop.words) <= REST_WORD else None
+        return len(loop.slots) + 1 + len(loop.words) <= REST_WORD
 
     def _under(self, guard: Guard, guarded: Guarded) -> list[Command]:
         around, self._around = self._around, guarded.flag

@@ -30,27 +30,40 @@ class SmallRuns:
 
 SMALL_RUNS = SmallRuns()
 
-# What one workgroup runs of steps, given all of which they may become a part: what these write, kernels see through
-# descriptors as arrays that change.
-Together = Callable[[Sequence[KernelStep], Sequence[KernelStep]], "Turns | While | None"]
+# Whether the shaders of a step are short, by its kernels and by which of its arrays the steps around it write: turns
+# that are written out have the same kernels again and again.
+_Short = dict[tuple[tuple[object, ...], tuple[bool, ...]], bool]
 
 
-def in_runs(commands: Sequence[Command], may_join: Callable[[KernelStep], bool], together: Together) -> list[Command]:
-    """The commands with runs of small kernels as loops of one turn.
+@dataclass(frozen=True)
+class Writing:
+    """How runs are written.
 
-    `may_join`: whether a step's kernels are small, which is asked before any of them is written. `together` is given
-    steps, and all of which they may become a run.
+    `may_join`: whether a step's kernels are small, which is asked before any of them is written. `together`: what one
+    workgroup runs of steps, given all of which they may become a part: what these write, kernels see through
+    descriptors as arrays that change. `fits`: whether its arrays and numbers fit push constants, for which the whole
+    loop is written.
     """
+
+    may_join: Callable[[KernelStep], bool]
+    together: Callable[[Sequence[KernelStep], Sequence[KernelStep]], Turns | While | None]
+    fits: Callable[[Turns | While], bool]
+
+
+def in_runs(commands: Sequence[Command], writing: Writing) -> list[Command]:
+    """The commands with runs of small kernels as loops of one turn."""
     found: list[Command] = []
+    short: _Short = {}
+    may_join = writing.may_join
     for joins, group in groupby(commands, key=lambda command: isinstance(command, KernelStep) and may_join(command)):
         stretch = list(group)
         steps = [step for step in stretch if isinstance(step, KernelStep)]
         if not joins or len(steps) < SMALL_RUNS.least:
             found += stretch
             continue
-        for run in _runs(steps, together):
-            fits = len(run) >= SMALL_RUNS.least and together(run, run) is not None
-            found += [Repeat(1, tuple(run))] if fits else run
+        for run in _runs(steps, writing, short):
+            turns = writing.together(run, run) if len(run) >= SMALL_RUNS.least else None
+            found += [Repeat(1, tuple(run))] if turns is not None and writing.fits(turns) else run
     return _behind_barriers(found)
 
 
@@ -65,16 +78,17 @@ def is_run(command: Command) -> bool:
     return isinstance(command, Repeat) and command.count == 1
 
 
-def _runs(steps: Sequence[KernelStep], together: Together) -> Iterator[list[KernelStep]]:
+def _runs(steps: Sequence[KernelStep], writing: Writing, short: _Short) -> Iterator[list[KernelStep]]:
     """All steps in their order. No run has a kernel twice, whose code the driver would compile twice."""
     run: list[KernelStep] = []
     keys: list[object] = []
-    short: dict[tuple[object, ...], bool] = {}  # of steps of equal kernels, whose shaders are as long
+    written = {name for step in steps for names in step.writes for name in names}
     for step in steps:
         own = tuple(key for kernel in step.kernels if (key := kernel_key(kernel)) is not None)
-        if len(own) < len(step.kernels) or own not in short:
-            short[own] = _is_short(step, steps, together)
-        is_short = short[own]
+        alike = own, tuple(name in written for names in step.reads for name in names)
+        if len(own) < len(step.kernels) or alike not in short:
+            short[alike] = _is_short(step, steps, writing)
+        is_short = short[alike]
         full = sum(len(each.kernels) for each in (*run, step)) > SMALL_RUNS.kernels
         if not is_short or full or any(key in keys for key in own):
             yield run
@@ -87,10 +101,10 @@ def _runs(steps: Sequence[KernelStep], together: Together) -> Iterator[list[Kern
     yield run
 
 
-def _is_short(step: KernelStep, steps: Sequence[KernelStep], together: Together) -> bool:
+def _is_short(step: KernelStep, steps: Sequence[KernelStep], writing: Writing) -> bool:
     """Whether the driver compiles the step's kernels about as fast in the shader of a run as in their own."""
-    turns = together([step], steps)
-    return turns is not None and all(map(_has_short_shader, members_of(turns)))
+    turns = writing.together([step], steps)
+    return turns is not None and all(map(_has_short_shader, members_of(turns))) and writing.fits(turns)
 
 
 def _has_short_shader(member: Member) -> bool:

@@ -14,7 +14,7 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit import small_runs
 from lavax.backends.vulkan.emit.loop.turns import Turns
 from lavax.backends.vulkan.emit.program import _Emission, by_sizes, emit_program
-from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, in_runs
+from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, Writing, in_runs
 from lavax.backends.vulkan.plan.plan import Dispatch, RepeatDispatches
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER
 from lavax.backends.vulkan.target import target_of
@@ -130,7 +130,8 @@ def test_what_follows_a_run_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(small_runs, "_is_short", lambda *given: True)
     *steps, last = list(steps_of(_program(_products, *MATRICES).steps))[:6]
     last = replace(last, barrier=False)
-    run, behind = in_runs([*steps, last], lambda step: step is not last, lambda run, of: Turns(1, ()))
+    writing = Writing(lambda step: step is not last, lambda run, of: Turns(1, ()), lambda turns: True)
+    run, behind = in_runs([*steps, last], writing)
     assert isinstance(run, Repeat) and len(run.commands) == 5
     assert isinstance(behind, KernelStep) and behind.barrier
 
@@ -162,3 +163,29 @@ def test_equal_kernels_are_asked_once_how_long_their_shaders_are(monkeypatch: py
 
     emit_program(_program(written_out, _normal(64)), CPU_DRIVER)
     assert 0 < len(asked) <= 8
+
+
+def test_turns_that_are_written_out_are_asked_once_though_a_large_kernel_parts_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    is_short = small_runs._is_short
+    monkeypatch.setattr(small_runs, "_is_short", lambda step, *rest: asked.append(step) or is_short(step, *rest))
+
+    def turns(w: Any, x: Any) -> Any:
+        for _ in range(12):
+            x = lnp.sin(x @ w)  # more than a small kernel does
+            row = lnp.cumsum(lnp.cumsum(lnp.sum(x, axis=0)) * 0.5) + lnp.sum(x)
+            x = x + lnp.cumsum(row / lnp.sum(row))
+        return x
+
+    emit_program(_program(turns, _normal(128, 128), _normal(64, 128)), CPU_DRIVER)
+    assert 0 < len(asked) <= 24
+
+
+def test_no_loop_is_written_of_what_is_too_long_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = _program(_products, *MATRICES)
+    emission = _Emission(program, CPU_DRIVER, False, by_sizes, lambda dispatch: None, {})
+    monkeypatch.setattr(small_runs, "_has_short_shader", lambda member: False)
+    writing = replace(emission._of_runs, fits=lambda turns: pytest.fail("a loop was written"))
+    assert in_runs(program.steps, writing) == list(program.steps)
