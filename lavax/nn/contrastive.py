@@ -5,7 +5,7 @@ import math
 
 import lavax.numpy as lnp
 from lavax.nn.cross_entropy import cross_entropy
-from lavax.nn.reduced import Reduction, operands, reduced, widened
+from lavax.nn.reduced import Reduction, operands, real_operand, reduced, widened
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike
 from lavax.tracer.values.value import Value
@@ -52,7 +52,8 @@ def _unit(value: Value, axis: int = -1, eps: float = 1e-12) -> Value:
 
 def cosine_similarity(x1: ArrayLike, x2: ArrayLike, axis: int = 1, eps: float = 1e-8) -> Value:
     """The cosine of the angle between vectors along `axis`; lengths count as at least `eps`. Both broadcast."""
-    return lnp.sum(_unit(widened(x1), axis, eps) * _unit(widened(x2), axis, eps), axis=axis)
+    left, right = (real_operand("cosine_similarity", x) for x in (x1, x2))
+    return lnp.sum(_unit(left, axis, eps) * _unit(right, axis, eps), axis=axis)
 
 
 def pairwise_distance(

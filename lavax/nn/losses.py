@@ -29,14 +29,14 @@ __all__ = [
 
 
 def mse_loss(input: ArrayLike, target: ArrayLike, reduction: Reduction = "mean") -> Value:
-    """(input - target)². Both have one shape, or `target` is a number; else ShapeError."""
+    """(input - target)². Both have one shape, or `target` is a number; else ShapeError. Complex: DtypeError."""
     left, right = operands("mse_loss", input, target)
     return reduced("mse_loss", lnp.square(left - right), reduction)
 
 
 def l1_loss(input: ArrayLike, target: ArrayLike, reduction: Reduction = "mean") -> Value:
     """|input - target|. Both have one shape, or `target` is a number; else ShapeError."""
-    left, right = operands("l1_loss", input, target)
+    left, right = operands("l1_loss", input, target, of_distances=True)
     return reduced("l1_loss", lnp.abs(left - right), reduction)
 
 
@@ -44,7 +44,7 @@ def huber_loss(input: ArrayLike, target: ArrayLike, reduction: Reduction = "mean
     """d² / 2 for |d| <= delta and delta·(|d| - delta / 2) beyond, for d = input - target (Huber 1964)."""
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
-    left, right = operands("huber_loss", input, target)
+    left, right = operands("huber_loss", input, target, of_distances=True)
     return reduced("huber_loss", _huber(left - right, delta), reduction)
 
 
@@ -59,7 +59,7 @@ def smooth_l1_loss(input: ArrayLike, target: ArrayLike, reduction: Reduction = "
     """`huber_loss` with delta = beta, over beta; `l1_loss` for beta = 0 (Girshick 2015, equation 3)."""
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
-    left, right = operands("smooth_l1_loss", input, target)
+    left, right = operands("smooth_l1_loss", input, target, of_distances=True)
     losses = _huber(left - right, beta) / beta if beta else lnp.abs(left - right)
     return reduced("smooth_l1_loss", losses, reduction)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Literal
 
 import lavax.numpy as lnp
-from lavax.numpy._core.application import as_floating
+from lavax.numpy._core.application import as_floating, real_numbers
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, cast
 from lavax.numpy._core.promotion import averaging
@@ -19,9 +19,17 @@ def widened(x: ArrayLike) -> Value:
     return cast(value, averaging(value.type.dtype))
 
 
-def operands(name: str, input: ArrayLike, target: ArrayLike) -> tuple[Value, Value]:
-    """Both as floats. Raises ShapeError unless the shapes are equal, or `target` is one number."""
-    left, right = widened(input), widened(target)
+def real_operand(name: str, x: ArrayLike) -> Value:
+    """`x` as by `widened`. Raises DtypeError for complex numbers, of which a loss would be complex."""
+    return widened(real_numbers(name, x))
+
+
+def operands(name: str, input: ArrayLike, target: ArrayLike, of_distances: bool = False) -> tuple[Value, Value]:
+    """Both as floats, or for a loss `of_distances` |input - target| also as complex numbers.
+
+    Raises ShapeError unless the shapes are equal, or `target` is one number, DtypeError for other complex numbers.
+    """
+    left, right = (widened(x) if of_distances else real_operand(name, x) for x in (input, target))
     if right.ndim and left.shape != right.shape:
         raise shape_error(
             f"{name}: input and target must have the same shape, got {left.type} and {right.type}; reshape one of them "

@@ -13,7 +13,7 @@ from lavax.nn.activations import log_sigmoid
 from lavax.nn.cross_entropy import cross_entropy
 from lavax.nn.ctc import ctc_losses
 from lavax.nn.functional import log_softmax, logsumexp, one_hot, softmax
-from lavax.nn.reduced import widened
+from lavax.nn.reduced import real_operand, widened
 from lavax.numpy._core.axes import Axis
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.operands import ArrayLike, as_value, cast
@@ -47,6 +47,10 @@ __all__ = [
 
 
 def _errors(name: str, predictions: ArrayLike, targets: ArrayLike | None) -> Value:
+    return _differences(name, real_operand(name, predictions), None if targets is None else real_operand(name, targets))
+
+
+def _differences(name: str, predictions: ArrayLike, targets: ArrayLike | None) -> Value:
     left = widened(predictions)
     if targets is None:
         return left
@@ -72,7 +76,7 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Value:
 
 def huber_loss(predictions: ArrayLike, targets: ArrayLike | None = None, *, delta: float = 1.0) -> Value:
     """d² / 2 for errors of |d| <= delta, delta·(|d| - delta / 2) beyond (Huber 1964), elementwise."""
-    distance = lnp.abs(_errors("huber_loss", predictions, targets))
+    distance = lnp.abs(_differences("huber_loss", predictions, targets))
     inner = lnp.minimum(distance, delta)
     return 0.5 * lnp.square(inner) + delta * (distance - inner)
 
@@ -94,7 +98,7 @@ def cosine_similarity(
     """The cosine of the angle between vectors along `axis`; squared lengths count as at least `epsilon`."""
     units = []
     for given in (predictions, targets):
-        value = widened(given)
+        value = real_operand("cosine_similarity", given)
         kept = value if where is None else lnp.where(where, value, 0.0)
         square = lnp.sum(lnp.square(kept), axis=axis, keepdims=True)
         units.append(kept / lnp.sqrt(lnp.maximum(square, epsilon)))

@@ -9,7 +9,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax import nn
+from lavax import nn, optim
 from lavax.base.errors import DtypeError, ShapeError
 from tests.closeness import close
 from tests.lavax.nn.loss_cases import CASES, LABELS, Case, X, Y, probabilities
@@ -237,3 +237,18 @@ def test_soft_labels_may_be_those_of_another_model() -> None:
     slope = lx.grad(lambda x: nn.kl_div(nn.log_softmax(x), teacher, "batchmean"))(X)
     softmax = np.exp(X) / np.exp(X).sum(1, keepdims=True)
     close(slope, (softmax - teacher) / 6)
+
+
+def test_complex_numbers_have_losses_of_their_distances_alone() -> None:
+    """(a - b)² would be complex, and no loss: the messages say what to take."""
+    a, b = np.complex64([[3 + 4j, 1j]]), np.complex64([[0, 2j]])
+    assert float(nn.l1_loss(a, b, "sum")) == 6
+    assert float(nn.smooth_l1_loss(a, b, "sum")) == float(nn.huber_loss(a, b, "sum")) == 5
+    assert float(optim.huber_loss(a, b).sum()) == 5
+    for loss in (
+        nn.mse_loss, nn.cosine_similarity, nn.binary_cross_entropy_with_logits,
+        optim.l2_loss, optim.squared_error, optim.log_cosh, optim.cosine_similarity,
+    ):  # fmt: skip
+        for pair in ((a, b), (a, b.real), (a.real, b)):
+            with pytest.raises(DtypeError, match=r"takes real numbers, got c64.*: take its real part, or its abs"):
+                loss(*pair)
