@@ -24,8 +24,6 @@ from lavax.backends.vulkan.emit.contract.parts_for_rows import parts_for_rows
 from lavax.backends.vulkan.emit.contract.windows import windows_as_rows
 from lavax.backends.vulkan.emit.fourier.beside import are_kept_beside
 from lavax.backends.vulkan.emit.fourier.choose import (
-    across_steps_of,
-    convolved_steps_of,
     few_steps_of,
     folded_order_of,
     folds,
@@ -35,6 +33,8 @@ from lavax.backends.vulkan.emit.fourier.choose import (
     paired_steps_of,
     steps_of,
 )
+from lavax.backends.vulkan.emit.fourier.choose_across import across_steps_of
+from lavax.backends.vulkan.emit.fourier.choose_convolved import convolved_steps_of
 from lavax.backends.vulkan.emit.gates.choose import are_gates
 from lavax.backends.vulkan.emit.linalg.jacobi import corrects_rotations, most_rotated
 from lavax.backends.vulkan.emit.linalg.lu_in_registers import most_columns
@@ -98,7 +98,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         matrices=_matrices(profile),
         scatters=_scatters(profile),
         transforms=Transforms(
-            steps=lambda points, across, part: steps_of(points, across, part, profile),
+            steps=lambda points, behind, part: steps_of(points, behind, part, profile),
             mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, profile),
             few_steps=lambda points, numbers: few_steps_of(points, numbers, profile),
             across_steps=lambda points, behind, numbers, inverse, cosines: across_steps_of(

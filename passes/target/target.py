@@ -199,7 +199,7 @@ class Matrices:
     orthonormal_rotations: bool = False
 
 
-def _whole(points: int, across: bool, part: DType) -> Sequence[int]:
+def _whole(points: int, behind: int, part: DType) -> Sequence[int]:
     return (points,)
 
 
@@ -243,9 +243,9 @@ def _no_across_steps(points: int, behind: int, numbers: int, inverse: bool, cosi
 class Transforms:
     """How Fourier transforms are computed."""
 
-    # The points of each step of a transform of so many points, whose product they are; whether neighbours in memory
-    # belong to different lines, and the dtype of their parts.
-    steps: Callable[[int, bool, DType], Sequence[int]] = _whole
+    # The points of each step of a transform of so many points, whose product they are, if so many lines are neighbours
+    # in memory, by the dtype of their parts.
+    steps: Callable[[int, int, DType], Sequence[int]] = _whole
     # Of a transform of so many points that are pairs of real ones, or of its inverse, with the points of the last step
     # at the end, by the dtype of its parts; none if no step holds the numbers that are joined, which are mirrored.
     mirrored_steps: Callable[[int, bool, DType], Sequence[int]] = _no_steps

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lavax.backends.vulkan.api.api import ffi, lib, structure, text, version, vk
+from lavax.backends.vulkan.device.registers import register_bits
 from lavax.backends.vulkan.plan.plan import MAX_WORDS
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 
@@ -87,9 +88,10 @@ def read_profile(physical: Any) -> DeviceProfile:
     limits = properties.properties.limits
     available = _available(physical)
     operations = version_11.subgroupSupportedOperations
+    is_cpu = properties.properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU
     profile = DeviceProfile(
         name=text(properties.properties.deviceName),
-        kind="cpu" if properties.properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else "gpu",
+        kind="cpu" if is_cpu else "gpu",
         subgroup_size=version_11.subgroupSize,
         min_subgroup_size=version_13.minSubgroupSize,
         max_subgroup_size=version_13.maxSubgroupSize,
@@ -109,6 +111,7 @@ def read_profile(physical: Any) -> DeviceProfile:
         matrices=(),
         converts_matrices=False,
         told_processors=None,
+        register_bits=register_bits() if is_cpu else 0,
         adds_floats=False,
         **{name: _has(available[kind], members) for name, (kind, *members) in OPTIONAL.items()},
     )

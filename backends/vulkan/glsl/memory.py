@@ -28,6 +28,7 @@ class Memory:
         self.uses = uses
         self.packed: frozenset[int] = frozenset()  # widths of elements that share 32-bit words
         self.paired = False  # whether two words of 64 bits are faster than four of 32
+        self.stores_long_words = False  # the same of stores through descriptors
         # The arrays that are seen through descriptors: by address, the numbers in their names.
         self.read_descriptors: dict[str, int] = {}
         self.write_descriptors: dict[str, int] = {}
@@ -122,10 +123,11 @@ class Memory:
         if number is not None and narrow_texels.is_narrow(dtype):
             return narrow_texels.stored_four(self.uses, dtype, number, position, text)
         if number is not None and dtype.name == "f64":
-            words, at = self.uses.access("words_of_doubles"), f"w{number} + 2 * ({position})"
-            stores = self.uses.descriptor("stores", number)
-            halves = ((f"{at} + {half}", f"{words}({text}.{sides})") for half, sides in enumerate(("xy", "zw")))
-            return " ".join(f"{stores}.data[{place}] = {value};" for place, value in halves)
+            at, halves = f"2 * ({position})", enumerate(("xy", "zw"))
+            return " ".join(self.stored_doubles(number, f"{at} + {half}", f"{text}.{sides}") for half, sides in halves)
+        if number is not None and self.stores_long_words:
+            words = f"{self.uses.access('two_pairs')}({_TO_WORDS[element_types(dtype.name)[1]]}({text}))"
+            return f"{self.uses.descriptor('quartets', number)}.data[w{number} + {position}] = {words};"
         if number is not None:
             words = f"{_TO_WORDS[element_types(dtype.name)[1]]}({text})"
             return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {words};"
@@ -137,6 +139,21 @@ class Memory:
             return f"{self.uses.reference(dtype.name, 'x4')}({address}).data[{position}] = {text};"
         write = self.uses.access("write_four")
         return f"{write}({address}, {position}, {_TO_WORDS[element_types(dtype.name)[1]]}({text}));"
+
+    def stored_doubles(self, number: int, position: str, text: str) -> str:
+        """The statement that writes two doubles through the descriptor of that number; positions count pairs."""
+        if self.stores_long_words:
+            words = f"u64vec2(doubleBitsToUint64({text}))"
+            return f"{self.uses.descriptor('quartets', number)}.data[w{number} + {position}] = {words};"
+        words = f"{self.uses.access('words_of_doubles')}({text})"
+        return f"{self.uses.descriptor('stores', number)}.data[w{number} + {position}] = {words};"
+
+    def stored_two(self, number: int, position: str, text: str) -> str:
+        """The statement that writes two floats through the descriptor of that number; positions count pairs."""
+        words = f"floatBitsToUint({text})"
+        if self.stores_long_words:
+            return f"{self.uses.descriptor('longs', number)}.data[2 * w{number} + {position}] = packUint2x32({words});"
+        return f"{self.uses.descriptor('pairs', number)}.data[2 * w{number} + {position}] = {words};"
 
     def element_address(self, dtype: DType, address: str, position: str) -> str:
         """The address of the element at a position of an array."""

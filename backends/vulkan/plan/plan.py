@@ -19,7 +19,8 @@ BASE_WORD = MAX_WORDS - 1  # in a part of a dispatch that is cut along its workg
 
 # The GLSL declaration of a descriptor for the array in a shader's n-th slot, in each of its forms: texels of four, two
 # or one words to read; four words or one to read of what the dispatch itself writes; eight, four, two or one words at
-# once to write, also four that begin behind one to three; eight or four that are read and written.
+# once to write, two also as one of 64 bits, and four that begin behind one to three; eight or four, as words of 64
+# bits, that are read or written.
 BINDINGS = {
     "vectors": "layout(set = 0, binding = {binding}) uniform usamplerBuffer vectors{number};\n",
     "couples": "layout(set = 0, binding = {binding}) uniform usamplerBuffer couples{number};\n",
@@ -34,6 +35,8 @@ BINDINGS = {
     "{{ uvec4 data[]; }} stores{number};\n",
     "pairs": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Pairs{number} "
     "{{ uvec2 data[]; }} pairs{number};\n",
+    "longs": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Longs{number} "
+    "{{ uint64_t data[]; }} longs{number};\n",
     "singles": "layout(set = 0, binding = {binding}, scalar) writeonly buffer Singles{number} "
     "{{ uint data[]; }} singles{number};\n",
     "octets": "layout(set = 0, binding = {binding}, scalar) buffer Octets{number} "

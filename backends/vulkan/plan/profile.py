@@ -70,6 +70,7 @@ class DeviceProfile:
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, the best first
     converts_matrices: bool  # shaders may reduce a matrix's rows, and use one of sums as an operand
     told_processors: int | None  # each of which runs several workgroups; None if the driver does not tell
+    register_bits: int  # the longest registers in which a CPU driver computes; 0 on a GPU
 
     @property
     def knows_subgroup_size(self) -> bool:
@@ -105,6 +106,16 @@ class DeviceProfile:
         CPU drivers split each lane's access of a vector into one per component.
         """
         return self.kind == "cpu"
+
+    @property
+    def stores_long_words(self) -> bool:
+        """Whether a store through a descriptor takes less time by words of 64 bits than by twice as many of 32.
+
+        A CPU driver stores lane by lane what is in vectors, of which it writes one to the stack and reads a word of it
+        back for each word that it stores. Eight words of 64 bits are two registers of 256 bits, or a longer one, of
+        which parts are read back slowly (docs/rejected/transforms.md).
+        """
+        return self.kind == "cpu" and self.int64 and self.register_bits <= 256
 
     @property
     def descriptor_range_bytes(self) -> int:
@@ -147,6 +158,7 @@ GENERIC_GPU = DeviceProfile(
     matrices=(),
     converts_matrices=False,
     told_processors=None,
+    register_bits=0,
 )
 
 # What Mesa's lavapipe reports with 256-bit vectors.
@@ -181,4 +193,5 @@ CPU_DRIVER = DeviceProfile(
     matrices=(),
     converts_matrices=False,
     told_processors=None,
+    register_bits=256,
 )

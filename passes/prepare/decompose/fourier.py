@@ -54,7 +54,7 @@ def _whole_in_steps(x: Node, node: Node, reverse: bool, target: Target) -> Node:
 def _widths(x: Node, target: Target) -> Sequence[int]:
     _, points, _, behind, _ = x.shape
     few = target.transforms.few_steps(points, x.type.size // 2)
-    return few or target.transforms.steps(points, behind > 1, x.dtype)
+    return few or target.transforms.steps(points, behind, x.dtype)
 
 
 def _in_steps(

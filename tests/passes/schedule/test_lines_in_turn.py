@@ -110,9 +110,9 @@ def test_the_widest_of_three_steps_is_the_last() -> None:
         20000: [10, 20, 100], 59049: [9, 81, 81], 65536: [16, 32, 128], 1 << 18: [16, 128, 128], 37**3: [37] * 3,
         1 << 20: [32] * 4,
     }  # fmt: skip
-    assert {points: list(steps_of(points, False, float32, CPU_DRIVER)) for points in expected} == expected
-    assert list(steps_of(16807, True, float32, CPU_DRIVER)) == [7, 49, 49]
-    assert list(steps_of(3125, True, float32, CPU_DRIVER)) == [25, 25, 5]
+    assert {points: list(steps_of(points, 1, float32, CPU_DRIVER)) for points in expected} == expected
+    assert list(steps_of(16807, 8, float32, CPU_DRIVER)) == [7, 49, 49]
+    assert list(steps_of(3125, 8, float32, CPU_DRIVER)) == [5, 25, 25]
 
 
 def test_real_lines_have_narrow_steps_at_both_ends_or_a_wide_last_one() -> None:

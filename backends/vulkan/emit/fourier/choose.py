@@ -33,6 +33,7 @@ class RegisterLimits:
     real_cpu: int = 127  # points of a step of a real line of odd length
     real_across: int = 64  # points of a step of four or two real lines that are neighbours in memory
     four_to_reals: int = 16  # the same of four lines that are written
+    least_to_reals: int = 8  # the same where lanes share the points of a step before it
     spread: int = 1 << 19  # numbers of all such lines, of which inverses of more have steps of so many points
     spread_points: int = 16
     from_cosines: int = 16  # points of a step across that makes each of two of four real numbers, as in a type 3
@@ -89,15 +90,6 @@ class FewNumbers:
 
 
 @dataclass(frozen=True)
-class ConvolvedSteps:
-    """Of convolutions with a known spectrum. Chosen by `python -m benchmarks fft`."""
-
-    narrowest: int = 8  # points of the steps at both ends
-    widest: int = 32  # of these, which hold two columns in registers
-    first: int = 12  # about as many points of the first one
-
-
-@dataclass(frozen=True)
 class PairedSteps:
     """Of cosine and sine transforms of type 4. Chosen by `python -m benchmarks fft`."""
 
@@ -109,10 +101,7 @@ class PairedSteps:
     ends: int = 12  # about as many of the first and the last one of three
 
 
-_SMALL_PRIMES = 7  # of steps between the ends of a convolution
-
 THREE_STEPS = ThreeSteps()
-CONVOLVED_STEPS = ConvolvedSteps()
 ACROSS_STEPS = AcrossSteps()
 FEW_NUMBERS = FewNumbers()
 PAIRED_STEPS = PairedSteps()
@@ -120,22 +109,25 @@ REGISTER_LIMITS = RegisterLimits()
 LANE_LIMITS = LaneLimits()
 
 
-def steps_of(points: int, across: bool, part: DType, profile: DeviceProfile) -> Sequence[int]:
-    """The points of each step of a transform; prime factors stay whole.
+def steps_of(points: int, behind: int, part: DType, profile: DeviceProfile) -> Sequence[int]:
+    """The points of each step of a transform, if so many lines are neighbours in memory; prime factors stay whole.
 
-    A step whose lines are not along memory (`across`), as all of several are, needs several lines in shared memory.
+    A step whose lines are not along memory, as all of several are, needs several lines in shared memory.
     """
+    across = behind > 1
     if profile.kind == "cpu":
         is_shared = not across and lanes_of(points, 1, 1, profile)
         found = (points,) if is_shared else _steps_in_registers(points, across, profile)
         if across and max(found) > ACROSS_STEPS.widest_first and len(found) > 1:
-            found = _two_steps_across(points, profile) or found
-        return found if len(found) < 3 else _three_steps(points, profile, across=across) or found
+            found = _two_steps_across(points, behind, profile) or found
+        if len(found) < 3:
+            return found
+        return (_several_steps_across(points, behind, profile) if across else _three_steps(points, profile)) or found
     primes = prime_factors(points)
     if not across and points <= longest_line(profile, part, 1):
         return (points,)
     limits = longest_line(profile, part, least_together(part)), longest_across(profile)
-    narrow, wide = (_steps(primes, most) for most in limits)
+    narrow, wide = (balanced_steps(primes, most) for most in limits)
     is_less = len(wide) < len(narrow) and all(two_radices(width, part) for width in wide)
     return wide if is_less else narrow
 
@@ -143,7 +135,7 @@ def steps_of(points: int, across: bool, part: DType, profile: DeviceProfile) -> 
 def _steps_in_registers(points: int, across: bool, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step if lanes do not share whole lines."""
     primes = prime_factors(points)
-    wide, narrow = (_steps(primes, most) for most in (REGISTER_LIMITS.cpu, REGISTER_LIMITS.together))
+    wide, narrow = (balanced_steps(primes, most) for most in (REGISTER_LIMITS.cpu, REGISTER_LIMITS.together))
     if len(wide) == 1:
         return wide
     if len(narrow) <= REGISTER_LIMITS.few:
@@ -168,25 +160,22 @@ def _two_shared_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
     return ()
 
 
-def _two_steps_across(points: int, profile: DeviceProfile) -> Sequence[int]:
+def _two_steps_across(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
     """Two steps of a line along another axis, of which lanes share the last one's points, and the first one's if these
     are many; none if there are no such. What an invocation writes alone lies in as many places as it has points."""
     limits = ACROSS_STEPS
     ways = [
         (first, points // first)
-        for first in _divisors(points, LANE_LIMITS.longest)
-        if lanes_of(points // first, 1, first, profile)
-        and (first <= limits.widest_first or lanes_of(first, points // first, 1, profile))
+        for first in divisors(points, LANE_LIMITS.longest)
+        if lanes_of(points // first, 1, first * behind, profile)
+        and (first <= limits.widest_first or lanes_of(first, points // first, behind, profile))
     ]
     return min(ways, key=lambda way: abs(log2(way[0] / limits.first)), default=())
 
 
-def _three_steps(
-    points: int, profile: DeviceProfile, mirrored: bool = False, across: bool = False
-) -> Sequence[int]:
+def _three_steps(points: int, profile: DeviceProfile, mirrored: bool = False) -> Sequence[int]:
     """Three steps of a line, each of no fewer points than the one before; none if there are no such. Those of the
-    inverse of a real line have a first step on `mirrored` columns. Of a line along another axis (`across`) an
-    invocation that holds all points of the second step would write them in too many places.
+    inverse of a real line have a first step on `mirrored` columns.
 
     In the first step each of two neighbours has its own roots, which they share in the second one, and the last one
     has none: so the first one has few points and the last one as many as may be.
@@ -195,10 +184,49 @@ def _three_steps(
     best = limits.first_mirrored if mirrored else limits.first
     most = limits.widest_first_mirrored if mirrored else limits.widest_first
     ways = [way for way in _ways(points, profile) if way[0] <= most and way[0] <= way[1] <= way[2]]
-    if across:
-        narrow, wide = ACROSS_STEPS.widest_first, REGISTER_LIMITS.together
-        ways = [way for way in ways if way[0] <= narrow and not narrow < way[1] <= wide]
     return min(ways, key=lambda way: (*_apart(way[0], best, points), -way[2]), default=())
+
+
+def _several_steps_across(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
+    """Three steps of a line along another axis, or four, each of no fewer points than the one before; none if there
+    are no such.
+
+    Lanes share the points of those that have many. An invocation that holds so many of one line takes longer than two
+    steps of fewer points, and one that holds all points of the second step writes them in too many places.
+    """
+    few, narrow = REGISTER_LIMITS.together, ACROSS_STEPS.widest_first
+    rising = [way for way in _ways(points, profile, behind) if way[0] <= way[1] <= way[2]]
+
+    def is_light(last: int) -> bool:
+        return last <= few or lanes_of(last, 1, points // last * behind, profile) > 0
+
+    def has_shared(way: tuple[int, int, int]) -> bool:
+        first, second, last = way
+        return first <= narrow and (second <= narrow or lanes_of(second, last, first * behind, profile) > 0)
+
+    def far(way: tuple[int, int, int]) -> tuple[bool, float, int]:
+        first, second, last = way
+        is_odd, apart = _apart(first, ACROSS_STEPS.first, points * behind)
+        return is_odd, apart + (second <= narrow), -last
+
+    light = [way for way in rising if is_light(way[2])]
+    fitting = [way for way in light if has_shared(way)] or [way for way in light if way[1] <= few]
+    if fitting:
+        return min(fitting, key=far)
+    return _narrow_steps_before(points, behind, profile) or min(
+        (way for way in rising if way[0] <= narrow and not narrow < way[1] <= few), key=far, default=()
+    )
+
+
+def _narrow_steps_before(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
+    """Three steps of few points before one whose points lanes share; none if there are no such."""
+    narrow = ACROSS_STEPS.widest_first
+    for last in range(LANE_LIMITS.longest, REGISTER_LIMITS.together, -1):
+        if points % last == 0 and lanes_of(last, 1, points // last * behind, profile):
+            steps = balanced_steps(prime_factors(points // last), narrow)
+            if len(steps) == 3 and max(steps) <= narrow:
+                return (*sorted(steps), last)
+    return ()
 
 
 def _three_mirrored_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
@@ -215,15 +243,16 @@ def _three_mirrored_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
     return min((way for way in _ways(points, profile) if way[2] <= limits.widest_mirrored), key=far, default=())
 
 
-def _ways(points: int, profile: DeviceProfile) -> Iterator[tuple[int, int, int]]:
+def _ways(points: int, profile: DeviceProfile, behind: int = 1) -> Iterator[tuple[int, int, int]]:
     """The ways to take a line in three steps, the first of which has few points."""
     if max(prime_factors(points)) > REGISTER_LIMITS.together:
         return
-    for first in _divisors(points, THREE_STEPS.widest_first):
+    for first in divisors(points, THREE_STEPS.widest_first):
         rest = points // first
-        for second in _divisors(rest, LANE_LIMITS.longest):
+        for second in divisors(rest, LANE_LIMITS.longest):
             third = rest // second
-            if _is_step(second, third, first, profile) and _is_step(third, 1, first * second, profile):
+            ahead = first * behind
+            if _is_step(second, third, ahead, profile) and _is_step(third, 1, ahead * second, profile):
                 yield first, second, third
 
 
@@ -231,7 +260,7 @@ def _is_step(points: int, rest: int, behind: int, profile: DeviceProfile) -> boo
     return points <= REGISTER_LIMITS.cpu or lanes_of(points, rest, behind, profile) > 0
 
 
-def _divisors(number: int, most: int) -> list[int]:
+def divisors(number: int, most: int) -> list[int]:
     return [width for width in range(2, most + 1) if number % width == 0]
 
 
@@ -288,8 +317,8 @@ def mirrored_steps_of(points: int, inverse: bool, part: DType, profile: DevicePr
         return steps
     if inverse:
         found = _three_steps(points, profile, mirrored=True)
-        return (*found[1:], *found[:1]) or steps or _steps(prime_factors(points), REGISTER_LIMITS.together)
-    narrow = _steps(prime_factors(points), REGISTER_LIMITS.together)
+        return (*found[1:], *found[:1]) or steps or balanced_steps(prime_factors(points), REGISTER_LIMITS.together)
+    narrow = balanced_steps(prime_factors(points), REGISTER_LIMITS.together)
     is_double = part.bits > 32 and points > THREE_STEPS.longest_mirrored_double and len(narrow) <= 3
     is_short = points < THREE_STEPS.shortest_mirrored and len(narrow) <= 2
     if is_double or is_short:
@@ -331,7 +360,7 @@ def few_steps_of(points: int, numbers: int, profile: DeviceProfile) -> Sequence[
     starts one more in some 20 µs. None if lines are short or many, and on a GPU."""
     if profile.kind != "cpu" or points <= FEW_NUMBERS.points or numbers > FEW_NUMBERS.numbers:
         return ()
-    return _steps(prime_factors(points), FEW_NUMBERS.widest)
+    return balanced_steps(prime_factors(points), FEW_NUMBERS.widest)
 
 
 def odd_steps_of(points: int, profile: DeviceProfile) -> Sequence[int]:
@@ -354,63 +383,6 @@ def _odd_rest(points: int, profile: DeviceProfile) -> Sequence[int]:
     return (points,) if points <= REGISTER_LIMITS.real_cpu else _steps_in_registers(points, True, profile)
 
 
-def convolved_steps_of(least: int, lines: int, profile: DeviceProfile) -> Sequence[int]:
-    """The points of each step of a convolution of at least so many numbers, whose product is its length: the step that
-    begins the transform and ends its inverse first, and the one that they share last; none on a GPU.
-
-    Both have an even number of points, so that columns are read and rows are written by pairs.
-    """
-    if profile.kind != "cpu":
-        return ()
-    are_few = lines * least <= FEW_NUMBERS.numbers
-    widest = FEW_NUMBERS.widest if are_few else CONVOLVED_STEPS.widest
-    ends = range(CONVOLVED_STEPS.narrowest, widest + 1, 2)
-    ways: list[tuple[int, ...]] = []
-    for first, last in product(ends, ends):
-        between = -(-least // (first * last))
-        if between == 1:
-            ways.append((first, last))
-        while between > 1 and (middle := _between(between, last, first, widest, profile)) == ():
-            between += 1
-        if between > 1:
-            ways.append((first, *middle, last))
-    return min(ways, key=lambda way: (prod(way) * (2 * len(way) - 1), abs(log2(way[0] / CONVOLVED_STEPS.first))))
-
-
-def _between(points: int, rest: int, behind: int, widest: int, profile: DeviceProfile) -> Sequence[int]:
-    """The points of the steps between the others; none if they are no small numbers."""
-    primes = prime_factors(points)
-    if max(primes) > _SMALL_PRIMES:
-        return ()
-    if points <= LANE_LIMITS.longest and widest == CONVOLVED_STEPS.widest and lanes_of(points, rest, behind, profile):
-        return (points,)
-    return _steps(primes, widest)
-
-
-def across_steps_of(
-    points: int, behind: int, numbers: int, inverse: bool, cosines: bool, profile: DeviceProfile
-) -> Sequence[int]:
-    """The points of each step of a transform of real lines, or of its inverse, of which so many are neighbours in
-    memory, the step on real numbers first; none on a GPU, or if neighbours are an odd number. All lines together have
-    so many numbers. The inverse of a cosine transform (`cosines`) reads real numbers, half as far apart."""
-    if profile.kind != "cpu" or points == 1 or behind % 2:
-        return ()
-    limits = REGISTER_LIMITS
-    are_few = points > FEW_NUMBERS.points and numbers <= FEW_NUMBERS.numbers
-    short = FEW_NUMBERS.widest if are_few else limits.spread_points if inverse and numbers > limits.spread else None
-    widest, others = short or limits.real_across, short or limits.together
-    if cosines and not are_few:
-        others = limits.from_cosines if inverse and short is None else limits.together
-    firsts = [first for first in range(2, min(points, widest) + 1) if points % first == 0]
-    ways = [(first, *_rest_across(points // first, others)) for first in firsts]
-    return min(ways, key=lambda way: (len(way), way[0] + 2 * sum(way[1:]), max(way[1:], default=1)), default=())
-
-
-def _rest_across(points: int, widest: int) -> Sequence[int]:
-    """The steps on complex numbers."""
-    return _steps(prime_factors(points), widest) if points > 1 else ()
-
-
 def paired_steps_of(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
     """The points of each step of a cosine or sine transform of type 4, of so many pairs of real numbers in
     each line, if so many lines are neighbours in memory. None on a GPU, and of lines along memory that have none."""
@@ -420,7 +392,7 @@ def paired_steps_of(points: int, behind: int, profile: DeviceProfile) -> Sequenc
     if points <= (limits.widest if behind > 1 else limits.whole):
         return (points,)
     if behind > 1:
-        found = sorted(_steps(prime_factors(points), limits.widest), reverse=True)
+        found = sorted(balanced_steps(prime_factors(points), limits.widest), reverse=True)
         narrow = next((width for width in found if width <= limits.narrow), found[0])
         if len(found) > 2:
             found.remove(narrow)
@@ -445,7 +417,7 @@ def _middle(points: int, rest: int, behind: int, profile: DeviceProfile) -> Sequ
     if points == 1:
         return ()
     shared = lanes_of(points, rest, behind, profile)
-    return (points,) if shared else _steps(prime_factors(points), REGISTER_LIMITS.together)
+    return (points,) if shared else balanced_steps(prime_factors(points), REGISTER_LIMITS.together)
 
 
 def pairs_together(points: int, behind: int) -> int:
@@ -482,7 +454,8 @@ def largest_prime(profile: DeviceProfile) -> int:
     return REGISTER_LIMITS.prime_cpu if profile.kind == "cpu" else REGISTER_LIMITS.prime_gpu
 
 
-def _steps(primes: list[int], widest: int) -> Sequence[int]:
+def balanced_steps(primes: list[int], widest: int) -> Sequence[int]:
+    """The fewest steps of at most so many points, where prime factors allow, which have about as many each."""
     return balanced(primes, max([widest, *primes])) or (1,)
 
 

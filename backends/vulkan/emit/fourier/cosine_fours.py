@@ -16,12 +16,12 @@ from contextlib import nullcontext
 from math import gcd
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
-from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_real
+from lavax.backends.vulkan.emit.fourier.numbers import open_step, read_number, write_real
 from lavax.backends.vulkan.emit.fourier.roots import of_both, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.types import float32
@@ -66,7 +66,7 @@ def _lanes(columns: int) -> int:
 
 def emit_cosines_in_fours(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a last step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, points, columns, _ = routine.operands[0].shape
     count = lines * _lanes(columns)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:

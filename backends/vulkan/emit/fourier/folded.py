@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.lanes import Lanes, TwoLines
 from lavax.backends.vulkan.emit.fourier.numbers import (
+    open_step,
     read_neighbours,
     read_number,
     write_line,
@@ -19,7 +20,7 @@ from lavax.backends.vulkan.emit.fourier.numbers import (
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
@@ -27,7 +28,7 @@ from lavax.passes.kernels.kernel import Kernel
 
 def emit_folded(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a step of which each invocation holds two columns."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, _, rest, behind, _ = routine.operands[0].shape
     count = lines * rest * behind // 2
     with routine.open_turns(count, turns_of(count, profile, lifted)) as place:
@@ -41,7 +42,7 @@ def emit_folded(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
 
 def emit_folded_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: int) -> Launch:
     """The shader of a step of which so many lanes share two columns."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, _, rest, behind, _ = routine.operands[0].shape
     count = lanes * lines * rest * behind // 2
     reverse = routine.node.attrs["reverse"]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import has_pairs
 from lavax.backends.vulkan.emit.fourier.numbers import (
+    open_step,
     read_neighbours,
     read_number,
     write_neighbours,
@@ -21,7 +22,7 @@ from lavax.backends.vulkan.emit.fourier.numbers import (
 from lavax.backends.vulkan.emit.fourier.roots import multiples, multiples_from, of_both, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
@@ -30,7 +31,7 @@ from lavax.passes.numerics.unit_roots import unit_root as host_root
 
 def emit_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: int) -> Launch:
     """The shader of a step of which so many lanes share a line, or two lines that are neighbours in memory."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, points, rest, behind, _ = routine.operands[0].shape
     count = lanes * max(lines * rest * behind // 2, 1) if rest * behind > 1 else lanes * lines
     in_pairs = rest * behind > 1 or has_pairs(points, lanes)

@@ -12,14 +12,20 @@ from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, tr
 from lavax.backends.vulkan.emit.fourier.choose import complex_together, cosines_together, reals_together
 from lavax.backends.vulkan.emit.fourier.cosines_across import spectrum_across, write_cosines
 from lavax.backends.vulkan.emit.fourier.folded_places import place_of_folded
-from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.numbers import (
+    open_step,
+    read_neighbours,
+    read_number,
+    write_neighbours,
+    write_number,
+)
 from lavax.backends.vulkan.emit.fourier.read_ahead import Rows, read_ahead
 from lavax.backends.vulkan.emit.fourier.real_butterflies import points_of, spectrum_of
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.rows_across import RealRows
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.ops.lowered.lines_across import TURNED
 from lavax.passes.kernels.index import Index, clamp, constant, linear, quotient, remainder
@@ -28,7 +34,7 @@ from lavax.passes.kernels.kernel import Kernel
 
 def emit_across_from_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a first step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, points, rest, behind = routine.operands[0].shape
     together = reals_together(points, behind, False)
     count = lines * rest * behind // together
@@ -48,7 +54,7 @@ def emit_across_from_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool)
 
 def emit_across_to_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a last step of the inverse."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     shape, points, has_cosines = routine.operands[0].shape, routine.node.attrs["columns"], routine.node.attrs["cosines"]
     lines, rest, held, behind = (shape[0], 1, points // 2 + 1, shape[2]) if has_cosines else shape[:-1]
     together = reals_together(points, behind, True)
@@ -123,7 +129,7 @@ class _RealStep:
 
 def emit_across_to_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a last step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, points, rest, held, behind, _ = routine.operands[0].shape
     columns, has_cosines = routine.node.attrs["columns"], routine.node.attrs["cosines"] != 0
     together = (cosines_together if has_cosines else complex_together)(points, behind)
@@ -144,7 +150,7 @@ def emit_across_to_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) ->
 
 def emit_across_from_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a first step of the inverse."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, _, behind, *_ = routine.operands[0].shape
     length, columns, rest = (routine.node.attrs[name] for name in ("length", "columns", "rest"))
     points, held = length // (columns * rest), columns // 2 + 1

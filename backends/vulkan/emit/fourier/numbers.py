@@ -9,9 +9,18 @@ from lavax.backends.vulkan.glsl.bounds import inside
 from lavax.backends.vulkan.glsl.expressions import VECTOR, literal, type_name
 from lavax.backends.vulkan.glsl.lanes import LANE, GlslValue, widened
 from lavax.backends.vulkan.glsl.neighbours import NUMBER_TYPES, number_at
-from lavax.backends.vulkan.glsl.routine import RoutineShader
+from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, linear, unflatten
+from lavax.passes.kernels.kernel import Kernel
+
+
+def open_step(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> RoutineShader:
+    """The routine of a step."""
+    routine = open_routine(kernel, profile, lifted)
+    routine.body.memory.stores_long_words = profile.stores_long_words
+    return routine
 
 
 def beneath_reshapes(value: Node) -> Node:
@@ -82,12 +91,9 @@ def write_number(routine: RoutineShader, position: Index, number: Number) -> Non
         return
     text = body.index(inside(position, routine.node.type.size // 2))
     if routine.node.dtype.bits == 64:
-        words = body.uses.access("words_of_doubles")
-        stores = body.uses.descriptor("stores", slot)
-        body.line(f"{stores}.data[w{slot} + {text}] = {words}(dvec2({', '.join(parts)}));")
-        return
-    pairs = body.uses.descriptor("pairs", slot)
-    body.line(f"{pairs}.data[2 * w{slot} + {text}] = floatBitsToUint(vec2({', '.join(parts)}));")
+        body.line(body.memory.stored_doubles(slot, text, f"dvec2({', '.join(parts)})"))
+    else:
+        body.line(body.memory.stored_two(slot, text, f"vec2({', '.join(parts)})"))
 
 
 def write_neighbours(routine: RoutineShader, position: Index, first: Number, second: Number) -> None:

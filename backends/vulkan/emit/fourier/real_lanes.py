@@ -15,12 +15,11 @@ from lavax.backends.vulkan.emit.fourier.choose import has_pairs
 from lavax.backends.vulkan.emit.fourier.cosine_spectra import spectrum_of
 from lavax.backends.vulkan.emit.fourier.folded import read_folded_by_lanes, write_folded_by_lanes
 from lavax.backends.vulkan.emit.fourier.lanes import Lanes, Runs, points_of_line, transformed_numbers, transformed_parts
-from lavax.backends.vulkan.emit.fourier.numbers import read_number
+from lavax.backends.vulkan.emit.fourier.numbers import open_step, read_number
 from lavax.backends.vulkan.emit.fourier.roots import unit_root
 from lavax.backends.vulkan.emit.fourier.spectra import write_frequency
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import open_routine
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, constant, linear, quotient
 from lavax.passes.kernels.kernel import Kernel
@@ -29,7 +28,7 @@ from lavax.passes.numerics.unit_roots import unit_root as host_root
 
 def emit_spectrum_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, count: int) -> Launch:
     """The shader of a last step that is the only one, of which so many lanes share a line."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, half, _, _ = routine.operands[0].shape
     in_pairs = has_pairs(half, count)
     lanes = Lanes(routine, count, rotated=not in_pairs)
@@ -59,7 +58,7 @@ def _write_spectrum(lanes: Lanes, line: Index, half: int, in_pairs: bool) -> Non
 
 def emit_join_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, count: int) -> Launch:
     """The shader of a first step of the inverse that is the only one, of which so many lanes share a line."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, places, *_ = routine.operands[0].shape
     of_cosines = routine.node.op == "fourier_from_cosines"
     lanes, half = Lanes(routine, count, sign=1), places // 2 if of_cosines else places - 1

@@ -11,13 +11,13 @@ from lavax.backends.vulkan.emit.fourier.choose import lanes_of
 from lavax.backends.vulkan.emit.fourier.cosine_fours import emit_cosines_in_fours, has_fours
 from lavax.backends.vulkan.emit.fourier.cosine_spectra import spectrum_of
 from lavax.backends.vulkan.emit.fourier.folded import read_folded_line, write_folded_line
-from lavax.backends.vulkan.emit.fourier.numbers import read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.numbers import open_step, read_number, write_neighbours, write_number
 from lavax.backends.vulkan.emit.fourier.real_lanes import emit_join_by_lanes, emit_spectrum_by_lanes
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
 from lavax.backends.vulkan.emit.fourier.spectra import write_frequency
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
@@ -33,7 +33,7 @@ def emit_spectrum(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
         return emit_spectrum_by_lanes(kernel, profile, lifted, lanes)
     if has_fours(kernel, profile, lifted):
         return emit_cosines_in_fours(kernel, profile, lifted)
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     count = lines * _columns(behind)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         _write_spectrum(_Step(routine, points, behind, number, -1))
@@ -65,7 +65,7 @@ def emit_join(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     lanes = lanes_of(points, 1, 1, profile) if rest == 1 else 0
     if lanes:
         return emit_join_by_lanes(kernel, profile, lifted, lanes)
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     count = lines * _columns(rest)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:
         _write_joined(_Step(routine, points, rest, number, 1))

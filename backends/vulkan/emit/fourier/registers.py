@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
-from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.numbers import (
+    open_step,
+    read_neighbours,
+    read_number,
+    write_neighbours,
+    write_number,
+)
 from lavax.backends.vulkan.emit.fourier.read_ahead import Rows, read_ahead
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
@@ -21,7 +27,7 @@ from lavax.passes.kernels.kernel import Kernel
 
 def emit_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, points, rest, behind, _ = routine.operands[0].shape
     together = 2 if rest * behind % 2 == 0 and points <= REGISTER_LIMITS.together else 1
     count = lines * rest * behind // together

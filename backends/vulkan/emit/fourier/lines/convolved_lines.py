@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.numbers import (
+    open_step,
     read_neighbours,
     read_number,
     write_neighbours,
@@ -19,7 +20,7 @@ from lavax.backends.vulkan.emit.fourier.numbers import (
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, linear, quotient, remainder, unflatten
@@ -32,7 +33,7 @@ def emit_padded(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     def write(step: _TwoColumns) -> None:
         step.write_rows(step.turned(transformed(step.registers(-1), _padded_points(step)), -1))
 
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     attrs = routine.node.attrs
     return _emitted(routine, profile, lifted, attrs["points"], attrs["rest"], write)
 
@@ -46,7 +47,7 @@ def emit_filtered(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launc
         product = [double.times(x, step.in_table(table, row)) for row, x in enumerate(found)]
         step.write_rows(step.turned(transformed(double, product), 1))
 
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     _, points, rest, _ = routine.operands[0].shape
     return _emitted(routine, profile, lifted, points, rest, write)
 
@@ -61,7 +62,7 @@ def emit_cut(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         for row in range(-(-length // step.rest)):
             _write_pair(step, row, double.times(found[row], step.in_table(table, row)))
 
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     _, points, rest, _ = routine.operands[0].shape
     return _emitted(routine, profile, lifted, points, rest, write)
 

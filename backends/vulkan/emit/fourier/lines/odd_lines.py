@@ -12,6 +12,7 @@ from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, tr
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
 from lavax.backends.vulkan.emit.fourier.folded_places import place_of_folded
 from lavax.backends.vulkan.emit.fourier.numbers import (
+    open_step,
     read_neighbours,
     read_number,
     write_neighbours,
@@ -23,7 +24,7 @@ from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, of_one,
 from lavax.backends.vulkan.emit.fourier.spectra import write_odd_frequency
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, constant, linear, quotient, remainder, unflatten
 from lavax.passes.kernels.kernel import Kernel
@@ -31,7 +32,7 @@ from lavax.passes.kernels.kernel import Kernel
 
 def emit_from_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a first step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, points, rest = routine.operands[0].shape
     is_real, held = routine.node.attrs["cosines"] != 0, routine.node.type.size // (2 * lines * rest)
     with routine.open_turns(lines * rest, turns_of(lines * rest, profile, lifted)) as number:
@@ -51,7 +52,7 @@ def emit_from_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Lau
 
 def emit_to_reals(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a last step of the inverse."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     (lines, rest, held, _), points = routine.operands[0].shape, routine.node.attrs["columns"]
     with routine.open_turns(lines * rest, turns_of(lines * rest, profile, lifted)) as number:
         single = Registers(routine.body, routine.node.dtype, 1, 1)
@@ -102,7 +103,7 @@ def _write_row(routine: RoutineShader, start: Index, numbers: list[Number]) -> N
 
 def emit_to_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a last step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, points, rest, held, _ = routine.operands[0].shape
     together = _together(points, held)
     count = lines * rest * held // together
@@ -118,7 +119,7 @@ def emit_to_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch
 
 def emit_from_half(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a first step of the inverse."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, half, _ = routine.operands[0].shape
     columns, rest = routine.node.attrs["columns"], routine.node.attrs["rest"]
     points = (2 * half - 1) // (columns * rest)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.choose import pairs_together
 from lavax.backends.vulkan.emit.fourier.numbers import (
+    open_step,
     read_neighbours,
     read_number,
     write_line,
@@ -21,7 +22,7 @@ from lavax.backends.vulkan.emit.fourier.roots import multiples_from, of_both, of
 from lavax.backends.vulkan.emit.fourier.rows_across import RealRows
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, constant, linear, quotient, remainder
 from lavax.passes.kernels.kernel import Kernel
@@ -30,7 +31,7 @@ from lavax.passes.numerics.unit_roots import unit_root as host_root
 
 def emit_paired(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a transform in one step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, length, behind = routine.operands[0].shape
     points = length // 2
     count = lines if behind == 1 else lines * behind // pairs_together(points, behind)
@@ -42,7 +43,7 @@ def emit_paired(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
 
 def emit_from_paired(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a first step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     (lines, length, behind), points = routine.operands[0].shape, routine.node.attrs["points"]
     rest = length // 2 // points
     count = lines * _invocations(points, rest, behind)
@@ -54,7 +55,7 @@ def emit_from_paired(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> La
 
 def emit_to_paired(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a last step."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     lines, points, columns, behind, _ = routine.operands[0].shape
     count = lines * _invocations(points, columns, behind)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as number:

@@ -10,10 +10,16 @@ from contextlib import nullcontext
 from math import prod
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number
-from lavax.backends.vulkan.emit.fourier.numbers import read_neighbours, read_number, write_neighbours, write_number
+from lavax.backends.vulkan.emit.fourier.numbers import (
+    open_step,
+    read_neighbours,
+    read_number,
+    write_neighbours,
+    write_number,
+)
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
 from lavax.backends.vulkan.glsl.launch import Launch
-from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
+from lavax.backends.vulkan.glsl.routine import RoutineShader
 from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.passes.kernels.index import Index, clamp, flatten, linear, quotient, remainder, unflatten
 from lavax.passes.kernels.kernel import Kernel
@@ -21,7 +27,7 @@ from lavax.passes.kernels.kernel import Kernel
 
 def emit_whole(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a copy."""
-    routine = open_routine(kernel, profile, lifted)
+    routine = open_step(kernel, profile, lifted)
     spectrum = _Spectrum(routine)
     is_by_columns = spectrum.behind == 1 and spectrum.length % 2 == 0
     together = 2 if is_by_columns or spectrum.has_neighbours else 1

@@ -34,19 +34,22 @@ def test_steps_with_lanes() -> None:
         64: [64], 1024: [1024], 1000: [1000], 2000: [100, 20], 5000: [100, 50], 4096: [128, 32], 16384: [128, 128],
         36: [36], 360: [360], 750: [30, 25], 1008: [36, 28],
     }  # fmt: skip
-    assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in expected} == expected
+    assert {length: list(steps_of(length, 1, float32, CPU_DRIVER)) for length in expected} == expected
     assert list(mirrored_steps_of(1024, False, float32, CPU_DRIVER)) == [1024]
     assert list(mirrored_steps_of(1024, True, float32, CPU_DRIVER)) == [32, 32]
 
 
 def test_lines_along_another_axis_have_steps_that_write_in_few_places() -> None:
-    """Alone an invocation has some twelve points of two steps, of three ones no more than 16 or more than 32."""
+    """Alone an invocation has some twelve points of two steps, of three ones no more than 16; lanes share those of
+    more than 32."""
     expected = {
         81: [81], 256: [16, 16], 480: [12, 40], 625: [25, 25], 1000: [10, 100], 1024: [16, 64], 1080: [10, 108],
         2048: [16, 128], 3000: [50, 60], 4096: [64, 64], 16384: [128, 128], 65536: [16, 64, 64],
-        100000: [10, 100, 100], 250000: [25, 25, 20, 20],
+        100000: [10, 100, 100], 250000: [25, 25, 20, 20], 32768: [8, 64, 64], 36000: [12, 50, 60],
+        44100: [21, 21, 100], 24500: [5, 7, 7, 100],
     }  # fmt: skip
-    assert {length: list(steps_of(length, True, float32, CPU_DRIVER)) for length in expected} == expected
+    assert {length: list(steps_of(length, 8, float32, CPU_DRIVER)) for length in expected} == expected
+    assert list(steps_of(24500, 5, float32, CPU_DRIVER)) == [7, 7, 10, 50]  # pairs of neighbours are two lines
 
 
 def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
-from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS, across_steps_of
+from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
+from lavax.backends.vulkan.emit.fourier.choose_across import across_steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.passes.prepare.pipeline import prepare
@@ -70,6 +71,11 @@ def test_steps() -> None:
     assert across_steps_of(2048, 16, 13 << 15, True, True, CPU_DRIVER) == (32, 8, 8)
     assert across_steps_of(720, 16, 1 << 18, True, True, CPU_DRIVER) == (45, 16)
     assert max(across_steps_of(2048, 2, 1 << 12, False, False, CPU_DRIVER)) <= 16  # few numbers
+    # Where there would be four steps or more, lanes share the points of one: in the inverse of the last complex one.
+    many = {8192: (16, 4, 128), 25920: (15, 16, 108), 5000: (10, 5, 100), 100000: (10, 10, 10, 100)}
+    assert {n: across_steps_of(n, 8, 1 << 20, True, False, CPU_DRIVER) for n in many} == many
+    assert across_steps_of(1 << 17, 8, 1 << 20, False, False, CPU_DRIVER) == (32, 128, 32)
+    assert across_steps_of(3125, 8, 1 << 20, True, False, CPU_DRIVER) == (5,) * 5  # of an odd number of points none do
     assert across_steps_of(1000, 3, 3000, False, False, CPU_DRIVER) == ()
     assert across_steps_of(67, 8, 536, False, False, CPU_DRIVER) == ()
     assert across_steps_of(1000, 1000, 1000 * 1000, False, False, GENERIC_GPU) == ()
@@ -90,6 +96,14 @@ def test_values(length: int, behind: int) -> None:
     back = np.fft.irfft(s.astype(np.complex128), length, axis=1)  # which ignores imaginary parts of the ends
     found = np.asarray(lx.compile(lambda s: lnp.fft.irfft(s, length, axis=1))(s))
     assert np.linalg.norm(found - back) <= limit * np.linalg.norm(back)
+
+
+@pytest.mark.parametrize("length", [8192, 5000])
+def test_lanes_share_the_points_of_a_step_of_many_lines(length: int) -> None:
+    s = _spectra(1, length // 2 + 1, (1 << 19) // length // 2 * 2 + 2)
+    expected = np.fft.irfft(s.astype(np.complex128), length, axis=1)
+    found = np.asarray(lx.compile(lambda s: lnp.fft.irfft(s, length, axis=1))(s))
+    assert np.linalg.norm(found - expected) <= 2**-24 * np.log2(length) * np.linalg.norm(expected)
 
 
 # The last frequency of 70, 98 and 540 points is in the middle one of an even number of columns.

@@ -18,8 +18,8 @@ from tests.backends.vulkan.emit.emission import dispatch_of, main_of
 
 RANDOM = np.random.default_rng(11)
 _FETCH = re.compile(r"texelFetch\(vectors1, w1 \+ ([^|;]+)\)\.x")
-_PAIRS = re.compile(r"pairs1\.data\[2 \* w1 \+ ([^\]]+)\] = ")
-_STORE = re.compile(r"stores1\.data\[w1 \+ ([^\]]+)\] = ")
+_PAIRS = re.compile(r"longs1\.data\[2 \* w1 \+ ([^\]]+)\] = ")
+_STORE = re.compile(r"quartets1\.data\[w1 \+ ([^\]]+)\] = ")
 _INTEGER = re.compile(r"^\s*int (\w+) = (.+);")
 _LANES = 8
 

@@ -1,12 +1,15 @@
 """Steps of Fourier transforms in registers: their texts, and lines of many forms on the device."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import few_steps_of, steps_of
+from lavax.backends.vulkan.plan.plan import Dispatch
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.ir.types import float32
@@ -73,13 +76,42 @@ def test_lines_of_odd_length_are_read_and_written_in_pairs_of_words() -> None:
         }
     """
     dispatch = dispatch_of(graph, CPU_DRIVER)
-    stores = [line.strip() for line in main_of(dispatch).splitlines() if "data[" in line]
-    assert stores == [
-        "pairs1.data[2 * w1 + (i * 3)] = floatBitsToUint(vec2(v8, v9));",
-        "pairs1.data[2 * w1 + (i * 3 + 1)] = floatBitsToUint(vec2(v16, v17));",
-        "pairs1.data[2 * w1 + (i * 3 + 2)] = floatBitsToUint(vec2(v18, v19));",
+    assert _stores(dispatch) == [
+        "longs1.data[2 * w1 + (i * 3)] = packUint2x32(floatBitsToUint(vec2(v8, v9)));",
+        "longs1.data[2 * w1 + (i * 3 + 1)] = packUint2x32(floatBitsToUint(vec2(v16, v17)));",
+        "longs1.data[2 * w1 + (i * 3 + 2)] = packUint2x32(floatBitsToUint(vec2(v18, v19)));",
     ]
-    assert dispatch.shader.bindings == (("couples", 0), ("pairs", 1))
+    assert dispatch.shader.bindings == (("couples", 0), ("longs", 1))
+    of_long_registers = dispatch_of(graph, replace(CPU_DRIVER, register_bits=512))
+    assert _stores(of_long_registers)[0] == "pairs1.data[2 * w1 + (i * 3)] = floatBitsToUint(vec2(v8, v9));"
+
+
+def _stores(dispatch: Dispatch) -> list[str]:
+    return [line.strip() for line in main_of(dispatch).splitlines() if "data[" in line]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits", "store"),
+    [
+        ("f32", 256, "quartets1.data[w1 + (i * 2)] = two_pairs(floatBitsToUint(v19));"),
+        (
+            "f64",
+            256,
+            "quartets1.data[w1 + 2 * ((i * 2)) + 0] = u64vec2(doubleBitsToUint64(v19.xy)); "
+            "quartets1.data[w1 + 2 * ((i * 2)) + 1] = u64vec2(doubleBitsToUint64(v19.zw));",
+        ),
+        ("f32", 512, "stores1.data[w1 + (i * 2)] = floatBitsToUint(v19);"),
+    ],
+)
+def test_two_numbers_are_stored_as_two_words_of_64_bits(dtype: str, bits: int, store: str) -> None:
+    """Where a register is no longer than 256 bits; otherwise as four of 32."""
+    graph = f"""
+        graph (x: {dtype}[1024,4,1,1,2]) {{
+          %0 = fourier_step(x) reverse=false : {dtype}[1024,4,2]
+          return %0
+        }}
+    """
+    assert _stores(dispatch_of(graph, replace(CPU_DRIVER, register_bits=bits)))[0] == store
 
 
 @pytest.mark.parametrize("length", [27, 2187, 1009])
@@ -141,10 +173,10 @@ def test_steps_of_lengths() -> None:
         balanced([2, 43], 32)
     for profile in (CPU_DRIVER, GENERIC_GPU):
         for length in (1, 2, 31, 1000, 2187, 1 << 20, 31**3):
-            assert np.prod(steps_of(length, False, float32, profile)) == length
+            assert np.prod(steps_of(length, 1, float32, profile)) == length
     # Wide steps are taken if they are few, or if narrow ones would be many.
     wide = {81: [81], 2187: [81, 27], 1 << 20: [32] * 4, 7**5: [7, 49, 49]}
-    assert {length: list(steps_of(length, False, float32, CPU_DRIVER)) for length in wide} == wide
+    assert {length: list(steps_of(length, 1, float32, CPU_DRIVER)) for length in wide} == wide
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -210,14 +210,14 @@ def test_workgroups_are_within_limits(limits: DeviceProfile) -> None:
 
 
 def test_long_lines_take_few_steps() -> None:
-    assert steps_of(2048, False, float32, GENERIC_GPU) == (2048,)
-    assert list(steps_of(2048, True, float32, GENERIC_GPU)) == [64, 32]
-    assert list(steps_of(256, True, float32, GENERIC_GPU)) == list(steps_of(256, True, float64, GENERIC_GPU)) == [256]
-    counts = [len(steps_of(1 << bits, False, float32, GENERIC_GPU)) for bits in (12, 16, 20)]
-    assert counts == [len(steps_of(1 << bits, False, float64, GENERIC_GPU)) for bits in (12, 16, 20)] == [2, 2, 3]
+    assert steps_of(2048, 1, float32, GENERIC_GPU) == (2048,)
+    assert list(steps_of(2048, 8, float32, GENERIC_GPU)) == [64, 32]
+    assert list(steps_of(256, 8, float32, GENERIC_GPU)) == list(steps_of(256, 8, float64, GENERIC_GPU)) == [256]
+    counts = [len(steps_of(1 << bits, 1, float32, GENERIC_GPU)) for bits in (12, 16, 20)]
+    assert counts == [len(steps_of(1 << bits, 1, float64, GENERIC_GPU)) for bits in (12, 16, 20)] == [2, 2, 3]
     large = replace(GENERIC_GPU, shared_memory_bytes=49152)
-    assert list(steps_of(1 << 20, False, float32, large)) == [1024, 1024]  # by parts
-    assert [len(steps_of(n, False, part, large)) for n, part in ((10**6, float32), (1 << 20, float64))] == [3, 3]
+    assert list(steps_of(1 << 20, 1, float32, large)) == [1024, 1024]  # by parts
+    assert [len(steps_of(n, 1, part, large)) for n, part in ((10**6, float32), (1 << 20, float64))] == [3, 3]
 
 
 # One line and several; places along a line and across lines; radices that differ; a part of the members idle.
