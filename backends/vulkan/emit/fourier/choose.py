@@ -213,9 +213,9 @@ def _several_steps_across(points: int, behind: int, profile: DeviceProfile) -> S
     fitting = [way for way in light if has_shared(way)] or [way for way in light if way[1] <= few]
     if fitting:
         return min(fitting, key=far)
-    return _narrow_steps_before(points, behind, profile) or min(
-        (way for way in rising if way[0] <= narrow and not narrow < way[1] <= few), key=far, default=()
-    )
+    others = [way for way in rising if way[0] <= narrow and not narrow < way[1] <= few]
+    before = _narrow_steps_before(points, behind, profile)
+    return before if before or not others else min(others, key=far)
 
 
 def _narrow_steps_before(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:

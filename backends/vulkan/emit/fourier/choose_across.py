@@ -33,29 +33,24 @@ def across_steps_of(
     firsts = [first for first in range(2, min(points, widest) + 1) if points % first == 0]
     ways = [(first, *_rest_across(points // first, others)) for first in firsts]
     found = min(ways, key=lambda way: (len(way), way[0] + 2 * sum(way[1:]), max(way[1:], default=1)), default=())
-    is_long = len(found) > 3 and not (cosines or are_few)
-    return (is_long and _shared_steps_across(points, behind, inverse, profile)) or found
+    is_long = len(found) > 3 and inverse and not (cosines or are_few)
+    return (is_long and _shared_steps_across(points, behind, profile)) or found
 
 
-def _shared_steps_across(points: int, behind: int, inverse: bool, profile: DeviceProfile) -> Sequence[int]:
-    """Three or four steps of such a line, of which lanes share the points of one between the ends; none if there are no
-    such. In the inverse it is the last one of complex numbers, and others are narrow."""
+def _shared_steps_across(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
+    """Three steps of the inverse of such a line, of which lanes share the points of the last one on complex numbers;
+    none if there are no such. The others are narrow, and so are the lanes' parts, so that they are soon compiled."""
     limits, narrow = REGISTER_LIMITS, ACROSS_STEPS.widest_first
-    ways: list[tuple[int, ...]] = []
-    for shared in range(limits.together + 1, LANE_LIMITS.longest + 1):
-        if points % shared or not lanes_of(shared, 1, behind, profile):
-            continue
-        for first in divisors(points // shared, limits.four_to_reals if inverse else limits.together):
-            if first < limits.least_to_reals:
-                continue
-            end = points // (shared * first)
-            if 1 < end <= limits.together:
-                ways.append((first, end, shared) if inverse else (first, shared, end))
-            elif inverse and len(two := balanced_steps(prime_factors(end), narrow)) == 2 and max(two) <= narrow:
-                ways.append((first, *two, shared))
+    ways: list[tuple[int, int, int]] = []
+    for shared in range(limits.real_across, LANE_LIMITS.longest + 1):
+        lanes = 0 if points % shared else lanes_of(shared, 1, behind, profile)
+        if lanes and shared // lanes <= LANE_LIMITS.preferred:
+            rest = points // shared
+            firsts = (first for first in divisors(rest, limits.four_to_reals) if first >= limits.least_to_reals)
+            ways += [(first, rest // first, shared) for first in firsts if 1 < rest // first <= narrow]
 
-    def far(way: tuple[int, ...]) -> tuple[int, float, int]:
-        return len(way), (way[0] // 2 + 1) / way[0], -max(way)  # how many columns there are for each real number
+    def far(way: tuple[int, int, int]) -> tuple[float, int]:
+        return (way[0] // 2 + 1) / way[0], -way[2]  # how many columns there are for each real number
 
     return min(ways, key=far, default=())
 
