@@ -73,6 +73,7 @@ backends/vulkan/emit/scatter
 backends/vulkan/emit/linalg
 backends/vulkan/emit/fourier
 backends/vulkan/emit/fourier/lines
+backends/vulkan/emit/fourier/steps
 backends/vulkan/emit/gates
 backends/vulkan/emit/loop/registers
 backends/vulkan/emit/loop

@@ -33,8 +33,8 @@ from lavax.backends.vulkan.emit.fourier.choose import (
     paired_steps_of,
     steps_of,
 )
-from lavax.backends.vulkan.emit.fourier.choose_across import across_steps_of
-from lavax.backends.vulkan.emit.fourier.choose_convolved import convolved_steps_of
+from lavax.backends.vulkan.emit.fourier.steps.convolutions import convolved_steps_of
+from lavax.backends.vulkan.emit.fourier.steps.reals_across import across_steps_of
 from lavax.backends.vulkan.emit.gates.choose import are_gates
 from lavax.backends.vulkan.emit.linalg.jacobi import corrects_rotations, most_rotated
 from lavax.backends.vulkan.emit.linalg.lu_in_registers import most_columns

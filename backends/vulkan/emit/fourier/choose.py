@@ -78,6 +78,8 @@ class AcrossSteps:
 
     first: int = 12  # about as many points of the first of two steps, of which lanes share the last one's
     widest_first: int = 16
+    least_first: int = 6  # of the first one before lanes with so many points each
+    shares: tuple[int, ...] = (15, 16)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def steps_of(points: int, behind: int, part: DType, profile: DeviceProfile) -> S
         is_shared = not across and lanes_of(points, 1, 1, profile)
         found = (points,) if is_shared else _steps_in_registers(points, across, profile)
         if across and max(found) > ACROSS_STEPS.widest_first and len(found) > 1:
-            found = _two_steps_across(points, behind, profile) or found
+            found = _two_steps_across(points, behind, found, profile) or found
         if len(found) < 3:
             return found
         return (_several_steps_across(points, behind, profile) if across else _three_steps(points, profile)) or found
@@ -160,17 +162,30 @@ def _two_shared_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
     return ()
 
 
-def _two_steps_across(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:
-    """Two steps of a line along another axis, of which lanes share the last one's points, and the first one's if these
-    are many; none if there are no such. What an invocation writes alone lies in as many places as it has points."""
+def _two_steps_across(points: int, behind: int, narrow: Sequence[int], profile: DeviceProfile) -> Sequence[int]:
+    """Two steps of a line along another axis; none if there are no such. `narrow` are its steps in registers.
+
+    Best are those of which lanes share the last one's points, with 15 or 16 each, then two of up to 32 points in
+    registers, and then others of which lanes share the last one's points, and the first one's if these are many. What
+    an invocation writes alone lies in as many places as it has points.
+    """
     limits = ACROSS_STEPS
-    ways = [
-        (first, points // first)
-        for first in divisors(points, LANE_LIMITS.longest)
-        if lanes_of(points // first, 1, first * behind, profile)
-        and (first <= limits.widest_first or lanes_of(first, points // first, behind, profile))
-    ]
-    return min(ways, key=lambda way: abs(log2(way[0] / limits.first)), default=())
+    shares = {}  # of a lane in the last step
+    for first in divisors(points, LANE_LIMITS.longest):
+        last = points // first
+        lanes = lanes_of(last, 1, first * behind, profile)
+        if lanes and (first <= limits.widest_first or lanes_of(first, last, behind, profile)):
+            shares[first, last] = last // lanes
+
+    def far(way: tuple[int, int]) -> float:
+        return abs(log2(way[0] / limits.first))
+
+    best = [way for way, share in shares.items() if share in limits.shares and way[0] >= limits.least_first]
+    best = [way for way in best if way[0] % 2 <= points % 2]  # an odd first one takes longer
+    if best:
+        return min(best, key=far)
+    is_narrow = len(narrow) == 2 and max(narrow) <= REGISTER_LIMITS.together
+    return narrow if is_narrow else min(shares, key=far, default=())
 
 
 def _three_steps(points: int, profile: DeviceProfile, mirrored: bool = False) -> Sequence[int]:
@@ -211,11 +226,11 @@ def _several_steps_across(points: int, behind: int, profile: DeviceProfile) -> S
 
     light = [way for way in rising if is_light(way[2])]
     fitting = [way for way in light if has_shared(way)] or [way for way in light if way[1] <= few]
-    if fitting:
-        return min(fitting, key=far)
+    before = () if fitting else _narrow_steps_before(points, behind, profile)
+    if before:
+        return before
     others = [way for way in rising if way[0] <= narrow and not narrow < way[1] <= few]
-    before = _narrow_steps_before(points, behind, profile)
-    return before if before or not others else min(others, key=far)
+    return min(fitting or others, key=far, default=())
 
 
 def _narrow_steps_before(points: int, behind: int, profile: DeviceProfile) -> Sequence[int]:

@@ -10,7 +10,7 @@ import scipy.fft
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import FEW_NUMBERS
-from lavax.backends.vulkan.emit.fourier.choose_convolved import CONVOLVED_STEPS, convolved_steps_of
+from lavax.backends.vulkan.emit.fourier.steps.convolutions import CONVOLVED_STEPS, convolved_steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.passes.kernels.commands import steps_of

@@ -40,10 +40,11 @@ def test_steps_with_lanes() -> None:
 
 
 def test_lines_along_another_axis_have_steps_that_write_in_few_places() -> None:
-    """Alone an invocation has some twelve points of two steps, of three ones no more than 16; lanes share those of
-    more than 32."""
+    """Lanes share the last of two steps, with 15 or 16 points each, or there are two narrow ones; of three ones an
+    invocation alone has no more than 16, and lanes share those of more than 32."""
     expected = {
-        81: [81], 256: [16, 16], 480: [12, 40], 625: [25, 25], 1000: [10, 100], 1024: [16, 64], 1080: [10, 108],
+        81: [81], 256: [16, 16], 360: [6, 60], 480: [8, 60], 504: [28, 18], 625: [25, 25], 900: [30, 30],
+        1000: [10, 100], 1024: [16, 64], 1080: [10, 108],
         2048: [16, 128], 3000: [50, 60], 4096: [64, 64], 16384: [128, 128], 65536: [16, 64, 64],
         100000: [10, 100, 100], 250000: [25, 25, 20, 20], 32768: [8, 64, 64], 36000: [12, 50, 60],
         44100: [21, 21, 100], 24500: [5, 7, 7, 100],

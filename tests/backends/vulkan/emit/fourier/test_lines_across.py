@@ -11,7 +11,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS
-from lavax.backends.vulkan.emit.fourier.choose_across import across_steps_of
+from lavax.backends.vulkan.emit.fourier.steps.reals_across import across_steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.passes.prepare.pipeline import prepare
