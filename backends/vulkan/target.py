@@ -33,6 +33,7 @@ from lavax.backends.vulkan.emit.fourier.choose import (
     paired_steps_of,
     steps_of,
 )
+from lavax.backends.vulkan.emit.fourier.real_steps import cosine_steps_of, joined_steps_of
 from lavax.backends.vulkan.emit.fourier.steps.convolutions import convolved_steps_of
 from lavax.backends.vulkan.emit.fourier.steps.reals_across import across_steps_of
 from lavax.backends.vulkan.emit.gates.choose import are_gates
@@ -100,6 +101,8 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
         transforms=Transforms(
             steps=lambda points, behind, part: steps_of(points, behind, part, profile),
             mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, profile),
+            cosine_steps=lambda points, part: cosine_steps_of(points, part, profile),
+            joined_steps=lambda points, part: joined_steps_of(points, part, profile),
             few_steps=lambda points, numbers: few_steps_of(points, numbers, profile),
             across_steps=lambda points, behind, numbers, inverse, cosines: across_steps_of(
                 points, behind, numbers, inverse, cosines, profile

@@ -207,6 +207,10 @@ def _no_steps(points: int, inverse: bool, part: DType) -> Sequence[int]:
     return ()
 
 
+def _no_end_steps(points: int, part: DType) -> Sequence[int]:
+    return ()
+
+
 def _no_folds(points: int, rest: int, behind: int) -> bool:
     return False
 
@@ -249,6 +253,10 @@ class Transforms:
     # Of a transform of so many points that are pairs of real ones, or of its inverse, with the points of the last step
     # at the end, by the dtype of its parts; none if no step holds the numbers that are joined, which are mirrored.
     mirrored_steps: Callable[[int, bool, DType], Sequence[int]] = _no_steps
+    # The same of a cosine transform of type 2, whose last step leaves real numbers, along memory.
+    cosine_steps: Callable[[int, DType], Sequence[int]] = _no_end_steps
+    # The same of an inverse whose first step joins half a spectrum; of another one that step makes the spectrum.
+    joined_steps: Callable[[int, DType], Sequence[int]] = _no_end_steps
     # Of a transform of an odd number of real points, the step on real numbers first, which is the last one of the
     # inverse; none if it is a transform of complex numbers.
     odd_steps: Callable[[int], Sequence[int]] = _no_odd_steps

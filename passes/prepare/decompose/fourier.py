@@ -24,7 +24,7 @@ from lavax.passes.build.builder import (
 )
 from lavax.passes.complex_parts.parts import Parts, Real, interleaved, separated
 from lavax.passes.complex_parts.real_lines import cosine_spectra, joined, taken_apart
-from lavax.passes.target.target import Target
+from lavax.passes.target.target import Target, Transforms
 
 
 def _steps(node: Node, target: Target) -> Node:
@@ -74,10 +74,15 @@ def _in_steps(
     return x
 
 
-def _mirrored_widths(x: Node, points: int, inverse: bool, target: Target) -> Sequence[int]:
-    """The steps of each of the lines along the first axis, whose pairs are so many points."""
-    few = target.transforms.few_steps(points, x.shape[0] * points)
-    return few or target.transforms.mirrored_steps(points, inverse, x.dtype)
+def _mirrored_widths(node: Node, points: int, transforms: Transforms) -> Sequence[int]:
+    """The steps of a transform of lines along the first axis, whose pairs are so many points."""
+    x, op = node.operands[0], node.op
+    few = transforms.few_steps(points, x.shape[0] * points)
+    if few:
+        return few
+    if op in ("fourier_cosines", "fourier_join"):
+        return (transforms.cosine_steps if op == "fourier_cosines" else transforms.joined_steps)(points, x.dtype)
+    return transforms.mirrored_steps(points, op == "fourier_from_cosines", x.dtype)
 
 
 def _spectrum(node: Node, target: Target) -> Node:
@@ -86,7 +91,7 @@ def _spectrum(node: Node, target: Target) -> Node:
     if behind > 1:
         return node
     whole = reshape(x, (lines, points, 1, 1, 2))
-    steps = _mirrored_widths(x, points, False, target)
+    steps = _mirrored_widths(node, points, target.transforms)
     if not steps:
         found = _in_steps(whole, _widths(whole, target), False)
         spectra = taken_apart(separated(reshape(found, (lines, points, 2))))
@@ -111,7 +116,7 @@ def _cosines(node: Node, target: Target) -> Node:
     lines, points, behind, _ = x.shape
     if behind > 1:
         return node
-    steps, fold = _mirrored_widths(x, points, False, target), node.attrs["folded"]
+    steps, fold = _mirrored_widths(node, points, target.transforms), node.attrs["folded"]
     ordered = target.transforms.folded_order(steps, False) if fold else steps
     if fold and not ordered:
         x, fold = reshape(_folded(reshape(x, (lines, 2 * points)), fold), x.shape), 0
@@ -143,7 +148,7 @@ def _join(node: Node, target: Target) -> Node:
     lines, points = x.shape[0], x.shape[1] // 2 if node.op == "fourier_from_cosines" else x.shape[1] - 1
     if node.attrs["rest"] > 1:
         return node
-    steps, fold = _mirrored_widths(x, points, True, target), node.attrs["folded"]
+    steps, fold = _mirrored_widths(node, points, target.transforms), node.attrs["folded"]
     ordered = target.transforms.folded_order(steps, True) if fold else steps
     if fold and not ordered:
         plain = build(node.op, x, type=x.type.with_shape((lines, 2 * points)), rest=1, **_kept(node, "first"))

@@ -198,7 +198,7 @@ def _three_steps(points: int, profile: DeviceProfile, mirrored: bool = False) ->
     limits = THREE_STEPS
     best = limits.first_mirrored if mirrored else limits.first
     most = limits.widest_first_mirrored if mirrored else limits.widest_first
-    ways = [way for way in _ways(points, profile) if way[0] <= most and way[0] <= way[1] <= way[2]]
+    ways = [way for way in ways_in_three(points, profile) if way[0] <= most and way[0] <= way[1] <= way[2]]
     return min(ways, key=lambda way: (*_apart(way[0], best, points), -way[2]), default=())
 
 
@@ -210,7 +210,7 @@ def _several_steps_across(points: int, behind: int, profile: DeviceProfile) -> S
     steps of fewer points, and one that holds all points of the second step writes them in too many places.
     """
     few, narrow = REGISTER_LIMITS.together, ACROSS_STEPS.widest_first
-    rising = [way for way in _ways(points, profile, behind) if way[0] <= way[1] <= way[2]]
+    rising = [way for way in ways_in_three(points, profile, behind) if way[0] <= way[1] <= way[2]]
 
     def is_light(last: int) -> bool:
         return last <= few or lanes_of(last, 1, points // last * behind, profile) > 0
@@ -255,10 +255,10 @@ def _three_mirrored_steps(points: int, profile: DeviceProfile) -> Sequence[int]:
         is_odd, far = _apart(first, limits.first, points)
         return is_odd, far + abs(log2(last / limits.last_mirrored))
 
-    return min((way for way in _ways(points, profile) if way[2] <= limits.widest_mirrored), key=far, default=())
+    return min((way for way in ways_in_three(points, profile) if way[2] <= limits.widest_mirrored), key=far, default=())
 
 
-def _ways(points: int, profile: DeviceProfile, behind: int = 1) -> Iterator[tuple[int, int, int]]:
+def ways_in_three(points: int, profile: DeviceProfile, behind: int = 1) -> Iterator[tuple[int, int, int]]:
     """The ways to take a line in three steps, the first of which has few points."""
     if max(prime_factors(points)) > REGISTER_LIMITS.together:
         return

@@ -13,11 +13,12 @@ import lavax as lx
 import lavax.numpy as lnp
 import lavax.scipy.fft as lsf
 from lavax.backends.vulkan.emit.fourier.choose import folded_order_of
+from lavax.backends.vulkan.emit.fourier.real_steps import cosine_steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, DeviceProfile
 from lavax.backends.vulkan.target import target_of
 from lavax.base import config
 from lavax.base.errors import ShapeError
-from lavax.ir.types import TensorType, float32
+from lavax.ir.types import DType, TensorType, float32, float64
 from lavax.passes.build.builder import build
 from lavax.passes.prepare.pipeline import prepare
 from tests.backends.vulkan.run.execution import backend
@@ -311,6 +312,23 @@ def test_an_order_of_steps() -> None:
     assert folded_order_of((9, 75, 6), True, CPU_DRIVER) == (75, 9, 6)
     assert folded_order_of((1000,), False, CPU_DRIVER) == (1000,)
     assert folded_order_of((), False, CPU_DRIVER) == ()
+
+
+def test_steps_that_leave_cosines() -> None:
+    """The last one has four words for each number: it has fewer points, where lanes share those of the one before."""
+
+    def steps(points: int, part: DType = float32) -> tuple[int, ...]:
+        return (*cosine_steps_of(points, part, CPU_DRIVER),)
+
+    assert steps(512) == (512,)
+    assert steps(1000) == (100, 10)  # of 125 points in each of eight lanes a driver compiles for seconds
+    assert steps(2048) == (128, 16)
+    assert steps(2048, float64) == (64, 32)
+    assert steps(900) == (30, 30)
+    assert steps(4410) == (10, 63, 7)
+    assert steps(8192) == (8, 128, 8)
+    assert steps(10000) == (10, 50, 20)  # lanes share 50 points
+    assert cosine_steps_of(512, float32, GENERIC_GPU) == ()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.fourier.choose import REGISTER_LIMITS, lanes_of, mirrored_steps_of
+from lavax.backends.vulkan.emit.fourier.real_steps import joined_steps_of
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU
 from lavax.backends.vulkan.target import target_of
 from lavax.ir.types import float32, float64
@@ -33,7 +34,10 @@ def _operations(function: str, shape: tuple[int, ...], dtype: str, transforms: T
 
 
 def test_steps_of_each_device() -> None:
-    cpu = Transforms(mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, CPU_DRIVER))
+    cpu = Transforms(
+        mirrored_steps=lambda points, inverse, part: mirrored_steps_of(points, inverse, part, CPU_DRIVER),
+        joined_steps=lambda points, part: joined_steps_of(points, part, CPU_DRIVER),
+    )
     assert _operations("rfft", (4, 8192), "float32", cpu) == ["fourier_step", "fourier_spectrum"]
     assert _operations("rfft", (4, 2048), "float32", cpu) == ["fourier_spectrum"]
     assert _operations("irfft", (4, 1025), "complex64", cpu) == ["fourier_join", "fourier_step"]
@@ -66,6 +70,13 @@ def test_two_columns_have_few_points() -> None:
     # Long lines in double precision have three steps of at most 32 points, if these take them.
     double = {8192: [16, 32, 16], 16000: [10, 100, 16], 25000: [10, 100, 25], 24576: [32, 32, 24], 32768: [32, 32, 32]}
     assert {points: list(mirrored_steps_of(points, False, float64, CPU_DRIVER)) for points in double} == double
+
+
+def test_a_step_that_joins_has_few_points_and_lanes_share_the_last_one() -> None:
+    found = {1024: [32, 32], 2048: [8, 64, 4], 3000: [10, 50, 6], 3600: [10, 60, 6], 8192: [16, 128, 4], 2187: [81, 27]}
+    assert {points: list(joined_steps_of(points, float32, CPU_DRIVER)) for points in found} == found
+    assert list(joined_steps_of(3000, float64, CPU_DRIVER)) == [100, 30]
+    assert joined_steps_of(3000, float32, GENERIC_GPU) == ()
 
 
 # Whole in one step, of an even and an odd number of pairs; in two and three, with an even and an odd number of columns;
