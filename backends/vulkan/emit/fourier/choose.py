@@ -182,10 +182,9 @@ def _two_steps_across(points: int, behind: int, narrow: Sequence[int], profile: 
 
     best = [way for way, share in shares.items() if share in limits.shares and way[0] >= limits.least_first]
     best = [way for way in best if way[0] % 2 <= points % 2]  # an odd first one takes longer
-    if best:
-        return min(best, key=far)
-    is_narrow = len(narrow) == 2 and max(narrow) <= REGISTER_LIMITS.together
-    return narrow if is_narrow else min(shares, key=far, default=())
+    if not best and len(narrow) == 2 and max(narrow) <= REGISTER_LIMITS.together:
+        return narrow
+    return min(best or [*shares], key=far, default=())
 
 
 def _three_steps(points: int, profile: DeviceProfile, mirrored: bool = False) -> Sequence[int]:
