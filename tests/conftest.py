@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from lavax.base import config
@@ -18,6 +18,10 @@ _LOWERED = names_of_family("lowered")
 # JAX is an oracle, and takes most of a GPU's memory at once if it finds one.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+# A machine that has other work draws examples slowly, which is no fault of what is tested.
+hypothesis.settings.register_profile("lavax", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("lavax")
+
 # Modules and tests live as long as the run. Without this, the garbage collector walks them again and again: a third of
 # the time to collect tests, and 3 % of that to run them.
 gc.disable()
@@ -27,8 +31,7 @@ def pytest_collection_finish() -> None:
     """From here on, the garbage collector looks at what tests make alone."""
     gc.enable()
     gc.collect()
-    if "hypothesis" in sys.modules:
-        _draw_once()
+    _draw_once()
     gc.freeze()
 
 
@@ -37,9 +40,8 @@ def _draw_once() -> None:
 
     It looks for that, and from Python 3.14 on nothing else refers to it: it would warn that the generator is lost.
     """
-    from hypothesis import given, settings, strategies  # late: few tests need it
-
-    settings(max_examples=1, database=None)(given(strategies.none())(lambda _: None))()
+    once = hypothesis.settings(max_examples=1, database=None)
+    once(hypothesis.given(hypothesis.strategies.none())(lambda _: None))()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -25,7 +25,7 @@ SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 def examples(count: int) -> Any:
     """So many programs, the same in every run."""
-    return settings(max_examples=count, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW)
+    return settings(max_examples=count, derandomize=True, database=None, suppress_health_check=SLOW)
 
 
 def sensitivity(graph: lx.ir.Graph, arrays: list[np.ndarray], expected: np.ndarray) -> float:

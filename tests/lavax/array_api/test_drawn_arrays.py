@@ -20,7 +20,7 @@ import lavax.numpy as lnp
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
 drawn = array_api.make_strategies_namespace(lnp, api_version="2021.12")
-often = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+often = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # The reference interpreter computes in float64, which does not hold all integers of 64 bits.
 DTYPES = st.sampled_from([lnp.bool, lnp.int8, lnp.int16, lnp.int32, lnp.uint8, lnp.uint16, lnp.uint32, lnp.float32])
 SHAPES = drawn.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)

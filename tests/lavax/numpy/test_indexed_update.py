@@ -141,7 +141,7 @@ def keys(draw: Any) -> tuple[Any, ...]:
     return tuple(chosen)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(keys())
 def test_any_key_reads_and_writes_as_numpy_does(key: tuple[Any, ...]) -> None:
     x = sample(SHAPE)

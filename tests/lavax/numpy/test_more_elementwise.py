@@ -118,7 +118,7 @@ shapes = arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 matrices = arrays_of.arrays(F32, shapes, elements=floats)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(matrices)
 def test_a_float_is_its_mantissa_times_its_power_of_two(x: np.ndarray) -> None:
     mantissa, exponent = lnp.frexp(x)
@@ -127,7 +127,7 @@ def test_a_float_is_its_mantissa_times_its_power_of_two(x: np.ndarray) -> None:
     assert ((sizes == 0) | ((sizes >= 0.5) & (sizes < 1))).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(matrices, st.floats(-1000, 1000, width=32).filter(lambda y: abs(y) > 1e-3))
 def test_whole_and_rest_make_the_dividend(x: np.ndarray, y: float) -> None:
     rest = np.asarray(lnp.remainder(x, np.float32(y)), np.float64)
@@ -136,7 +136,7 @@ def test_whole_and_rest_make_the_dividend(x: np.ndarray, y: float) -> None:
     np.testing.assert_array_equal(fraction + whole, x)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(matrices, st.floats(-(2.0**100), 2.0**100, width=32))
 def test_lengths_are_symmetric_and_at_least_as_long_as_their_parts(x: np.ndarray, y: float) -> None:
     length = np.asarray(lnp.hypot(x, np.float32(y)))

@@ -18,8 +18,8 @@ from tests.lavax.properties.table import CASES, WITHOUT_CASE
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.large_base_example,
           HealthCheck.filter_too_much, HealthCheck.data_too_large]  # fmt: skip
-FEW = settings(deadline=None, max_examples=10, derandomize=True, database=None, suppress_health_check=CHECKS)
-MANY = settings(deadline=None, max_examples=200, database=None, suppress_health_check=CHECKS)
+FEW = settings(max_examples=10, derandomize=True, database=None, suppress_health_check=CHECKS)
+MANY = settings(max_examples=200, database=None, suppress_health_check=CHECKS)
 SOME = settings(MANY, max_examples=20)
 FEWER = settings(FEW, max_examples=4)
 

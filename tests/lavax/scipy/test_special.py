@@ -169,7 +169,7 @@ matrices = arrays_of.arrays(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(matrices, st.sampled_from([None, 0, -1]))
 def test_sums_of_exponentials(x: np.ndarray, axis: int | None) -> None:
     exact = x.astype(np.float64)
@@ -178,7 +178,7 @@ def test_sums_of_exponentials(x: np.ndarray, axis: int | None) -> None:
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(matrices)
 def test_signed_sums_of_exponentials(x: np.ndarray) -> None:
     factors = np.where(np.arange(x.size).reshape(x.shape) % 2 == 0, 1, -2).astype(F32)

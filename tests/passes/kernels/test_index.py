@@ -36,7 +36,7 @@ EXTENTS = {"a": 3, "b": 4, "c": 6, "d": 1}
 POINTS = [dict(zip(EXTENTS, point, strict=True)) for point in product(*map(range, EXTENTS.values()))]
 Values = Mapping[str, int]
 
-fuzz = settings(max_examples=400, deadline=None, derandomize=True)
+fuzz = settings(max_examples=400, derandomize=True)
 
 
 @dataclass(frozen=True)

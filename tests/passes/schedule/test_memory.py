@@ -21,7 +21,7 @@ def _aligned(size: int) -> int:
     return -(-max(size, 1) // 256) * 256
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(buffers)
 def test_buffers_that_live_together_do_not_overlap(given_buffers: list[tuple[int, tuple[int, int]]]) -> None:
     sizes = {f"t{number}": size for number, (size, _) in enumerate(given_buffers)}
@@ -38,7 +38,7 @@ def test_buffers_that_live_together_do_not_overlap(given_buffers: list[tuple[int
     assert total <= sum(map(_aligned, sizes.values()))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(buffers)
 def test_no_buffer_lies_across_the_end_of_an_allocation(given_buffers: list[tuple[int, tuple[int, int]]]) -> None:
     """One that is larger than an allocation, as the arena of a loop's body may be, starts with one."""

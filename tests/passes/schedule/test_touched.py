@@ -15,7 +15,7 @@ def _meet(one: Memory, other: Memory) -> bool:
     return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500, derandomize=True)
 @given(st.lists(st.tuples(buffers, buffers), max_size=12))
 def test_buffers_meet_those_added_before(rounds: list[tuple[list[Memory], list[Memory]]]) -> None:
     touched, every = Touched(), list[Memory]()
