@@ -24,13 +24,20 @@ def custom_root(
     `solve` gives (x, other results), which have no derivatives. By the implicit function theorem dx = -(∂f/∂x)⁻¹ · ∂f.
     """
     residual, values = closure_convert(f, initial_guess)
-    search, of_search = closure_convert(
-        lambda guess, held: solve(lambda x: residual(x, *held), guess), initial_guess, tuple(values)
-    )
+    numbers: dict[int, Any] = {}  # Python's own among the results, by their place: they stay what they are
+
+    def searched(guess: Any, held: Any) -> Any:
+        found = solve(lambda x: residual(x, *held), guess)
+        leaves = enumerate(pytree.leaves(found))
+        numbers.update((place, leaf) for place, leaf in leaves if isinstance(leaf, (bool, int, float, complex)))
+        return found
+
+    search, of_search = closure_convert(searched, initial_guess, tuple(values))
 
     @custom_jvp
     def root(held: Any, for_search: Any, guess: Any) -> Any:
-        return search(guess, held, *for_search)
+        leaves, structure = pytree.flatten(search(guess, held, *for_search))
+        return pytree.unflatten(structure, [numbers.get(place, leaf) for place, leaf in enumerate(leaves)])
 
     @root.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
