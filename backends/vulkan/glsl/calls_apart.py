@@ -20,30 +20,27 @@ def with_calls_apart(source: str) -> str:
     """The shader, if it is long, with the declarations that call its functions in blocks of their own."""
     head, begin, main = source.partition(_MAIN)
     lines = main.split("\n")
-    names = _FUNCTION.findall(head)
-    if len(lines) < LONG or not names:
+    names = _FUNCTION.findall(head) if len(lines) >= LONG else []
+    if not names:
         return source
     calls = re.compile(rf"\b(?:{'|'.join(sorted(set(names)))})\(")
     found: list[str] = []
     together: list[re.Match[str]] = []
-    for line in lines:
+    for line in lines:  # the last one, the brace of main, calls nothing
         match = _DECLARATION.match(line)
-        if match is None or calls.search(match[4]) is None:
+        call = match if match is not None and calls.search(match[4]) is not None else None
+        if together and (call is None or len(together) == CALLS or together[0][1] != call[1]):
             found += _in_a_block(together)
             together = []
+        if call is None:
             found.append(line)
-            continue
-        if len(together) == CALLS or (together and together[0][1] != match[1]):
-            found += _in_a_block(together)
-            together = []
-        together.append(match)
+        else:
+            together.append(call)
     return head + begin + "\n".join(found)
 
 
 def _in_a_block(declarations: list[re.Match[str]]) -> list[str]:
     """The declarations without values, and a block that gives the names their values."""
-    if not declarations:
-        return []
     indent = declarations[0][1]
     return [
         *(f"{indent}{each[2]} {each[3]};" for each in declarations),
