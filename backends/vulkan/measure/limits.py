@@ -52,16 +52,16 @@ class ArithmeticKernel:
 
 @dataclass(frozen=True)
 class QuickMeasurement:
-    """What is measured while a user waits, in a few hundredths of a second: it only has to be right within a factor."""
+    """What is measured of a GPU while a user waits, in a few hundredths of a second: it only has to be right within a
+    factor."""
 
     copied_bytes: int = 16 << 20
+    invocations: int = 1 << 17  # of that arithmetic: fewer leave a GPU idle
     dispatches: int = 64
     runs: int = 2
 
 
 _COPIED, _ARITHMETIC, _QUICK = CopiedArray(), ArithmeticKernel(), QuickMeasurement()
-# The invocations of that arithmetic: fewer leave a GPU idle, and more take a processor too long.
-_QUICK_INVOCATIONS = {"cpu": 1 << 13, "gpu": 1 << 17}
 # Vectors per invocation of a copying kernel: with one, too few loads are in flight on a large GPU. On a CPU driver,
 # vkCmdCopyBuffer is as fast as the processor, and a kernel's many small workgroups take far longer.
 _VECTORS_COPIED: dict[str, tuple[int, ...]] = {"cpu": (), "gpu": (1, 4)}
@@ -84,14 +84,10 @@ def measure_rates(device: Device) -> Rates:
     """The same and the time of a dispatch, measured quickly; those of a slow device if it has no timestamps."""
     try:
         source, target = (device.arrays.allocate(_QUICK.copied_bytes) for _ in range(2))
-        kinds = _VECTORS_COPIED[device.profile.kind]
-        arrays = device, source, target
-        copied = _seconds_of_kernel(*arrays, 1, _QUICK.runs) if kinds else _seconds_of_command(*arrays, _QUICK.runs)
-        copy = 2 * _QUICK.copied_bytes / copied
+        copy = 2 * _QUICK.copied_bytes / _seconds_of_kernel(device, source, target, 1, _QUICK.runs)
         small = _seconds_of_arithmetic(device, 1, _QUICK.dispatches, _QUICK.runs)
-        invocations = _QUICK_INVOCATIONS[device.profile.kind]
-        large = _seconds_of_arithmetic(device, invocations, 1, _QUICK.runs)
-        return Rates(copy, _operations(invocations) / large, small / _QUICK.dispatches)
+        large = _seconds_of_arithmetic(device, _QUICK.invocations, 1, _QUICK.runs)
+        return Rates(copy, _operations(_QUICK.invocations) / large, small / _QUICK.dispatches)
     except DeviceError:
         return SLOW_DEVICE
 
@@ -143,7 +139,7 @@ def _sizes_to_copy(device: Device) -> Iterator[int]:
     yield least
 
 
-def _seconds_of_command(device: Device, source: Buffer, target: Buffer, runs: int = RUNS) -> float:
+def _seconds_of_command(device: Device, source: Buffer, target: Buffer) -> float:
     def record(recorder: Recorder, mark: Callable[[], None]) -> None:
         recorder.copy(target, source, source.nbytes)  # memory that was never written may be cheaper to read
         recorder.wait(BEFORE_LATER_WORK)
@@ -151,7 +147,7 @@ def _seconds_of_command(device: Device, source: Buffer, target: Buffer, runs: in
         recorder.copy(source, target, source.nbytes)
         mark()
 
-    return runs_of(device, 2, record, runs)[0][-1]
+    return runs_of(device, 2, record, RUNS)[0][-1]
 
 
 def _seconds_of_kernel(device: Device, source: Buffer, target: Buffer, vectors: int, runs: int = RUNS) -> float:
