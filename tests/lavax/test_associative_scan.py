@@ -167,3 +167,12 @@ def test_mistakes() -> None:
         lx.associative_scan(lambda a, b: (a, b), np.zeros(3, "f"))
     with pytest.raises(ControlFlowTypeError, match=r"gives bool\[1\], it was given f32\[1\]"):
         lx.associative_scan(lambda a, b: a < b, np.zeros(3, "f"))
+
+
+@pytest.mark.parametrize(
+    ("fn", "form"), [(lnp.matmul, "scan"), (lambda a, b: a + lnp.swapaxes(b, 1, 2), "cumulative_sum")]
+)
+def test_functions_that_have_no_such_form(fn: Any, form: str) -> None:
+    """By halves products of matrices fit the registers of a loop around them. A transpose is not added in place."""
+    x = np.zeros((1000, 2, 2), "f")
+    assert form not in [node.op for node in lx.trace(lambda x: lx.associative_scan(fn, x))(x).nodes]
