@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
@@ -71,6 +72,7 @@ def test_drivers_of_processors_alone_get_them() -> None:
     assert BLOCK not in suited(Shader(source), GENERIC_GPU).source
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
 def test_a_long_loop_with_calls_has_such_blocks_and_is_right() -> None:
     def loop(h: Any, w: Any, xs: Any) -> Any:
         return lax.scan(lambda h, x: (lnp.tanh(h @ w + x), None), h, xs)[0]

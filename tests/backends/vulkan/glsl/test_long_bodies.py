@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from lavax.backends.vulkan.compile.shader_compiler import compile_glsl
 from lavax.backends.vulkan.glsl.long_bodies import STATEMENTS, with_fences
@@ -49,6 +50,7 @@ def test_newer_drivers_of_processors_alone_get_them() -> None:
     assert FENCE in suited(Shader(source), replace(CPU_DRIVER, reorders_floats=True)).source
 
 
+@pytest.mark.usefixtures("on_a_cpu_driver")
 def test_a_transform_of_many_lines_has_fences_and_is_right() -> None:
     graph = parse("""
         graph (x: f32[64,1000]) {
