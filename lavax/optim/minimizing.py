@@ -9,7 +9,7 @@ from lavax.optim.apply import apply_updates
 from lavax.optim.line_search.lbfgs import lbfgs
 from lavax.optim.transforms.transformation import GradientTransformation, with_extra_args_support
 from lavax.optim.tree.norms import norm
-from lavax.optim.tree.precision import conjugate, wide, wide_tree
+from lavax.optim.tree.precision import conj, wide, wide_tree
 from lavax.optim.tree.states import get
 from lavax.tracer.control_flow.branches import cond
 from lavax.tracer.control_flow.while_loop import while_loop
@@ -79,7 +79,7 @@ def minimize(
 
     def step(held: Any) -> Any:
         count, now, state, value, gradient = held
-        uphill = conjugate(gradient)
+        uphill = conj(gradient)
         updates, state = method.update(uphill, state, now, value=value, grad=uphill, value_fn=loss)
         now = apply_updates(now, updates)
         return count + 1, now, state, *evaluated_after(now, state)

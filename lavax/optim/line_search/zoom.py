@@ -13,7 +13,7 @@ from lavax.optim.line_search.interpolation import trial_within
 from lavax.optim.line_search.line import bound_loss, no_value, number, point_on_line, violation
 from lavax.optim.transforms.transformation import GradientTransformationExtraArgs, require_params
 from lavax.optim.tree.arithmetic import real_vdot, where
-from lavax.optim.tree.precision import conjugate, wide_tree, zeros_like
+from lavax.optim.tree.precision import conj, wide_tree, zeros_like
 from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.pytrees import pytree
 from lavax.tracer.transforms.grad import value_and_grad
@@ -119,7 +119,7 @@ def scale_by_zoom_linesearch(
         def tried(size: Any) -> tuple[Point, Any]:
             found, gradient = loss_and_gradient(point_on_line(params, size, direction))
             gradient = wide_tree(gradient)
-            return Point(size, number(found), real_vdot(conjugate(gradient), direction)), gradient
+            return Point(size, number(found), real_vdot(conj(gradient), direction)), gradient
 
         def step(held: Search) -> Search:
             longer = lnp.where(held.count == 0, guess, increase_factor * held.last.size)
@@ -134,7 +134,7 @@ def scale_by_zoom_linesearch(
             searched = _lengthened(held, point, gradient, errors, conditions, last_try, at_most)
             return where(held.interval_found, zoomed, searched)  # type: ignore[no-any-return]
 
-        found = while_loop(lambda held: ~(held.done | held.failed), step, _begun(start, conjugate(wide_tree(grad))))
+        found = while_loop(lambda held: ~(held.done | held.failed), step, _begun(start, conj(wide_tree(grad))))
         # A search that failed falls back on its safe step, and on none at all if the last led to infinity or NaN.
         falls_back = found.failed & ((found.safe.size > 0) | lnp.isinf(found.decrease_error))
         point, gradient = where(falls_back, (found.safe, found.safe_grad), (found.last, found.grad))

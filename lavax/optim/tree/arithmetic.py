@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.optim.tree.precision import conjugate, wide
+from lavax.optim.tree.precision import conj, wide
 from lavax.tracer.pytrees import pytree
 
 
@@ -56,7 +56,7 @@ def size(tree: Any) -> int:
 
 def vdot(tree_x: Any, tree_y: Any) -> Any:
     """The inner product of two trees as vectors: an array of rank 0. Complex leaves of `tree_x` are conjugated."""
-    products = mul(conjugate(tree_x), tree_y)
+    products = mul(conj(tree_x), tree_y)
     return total(lnp.sum(leaf) for leaf in pytree.leaves(products))
 
 

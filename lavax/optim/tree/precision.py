@@ -79,9 +79,14 @@ def cast(tree: Any, dtype: Any = None) -> Any:
     return pytree.map(lambda leaf: lnp.astype(lnp.asarray(leaf), dtype_for(leaf, dtype)), tree)
 
 
-def conjugate(tree: Any) -> Any:
+def conj(tree: Any) -> Any:
     """`tree` with the imaginary parts of complex leaves negated."""
     return pytree.map(lambda leaf: lnp.conj(leaf) if lnp.iscomplexobj(leaf) else leaf, tree)
+
+
+def real(tree: Any) -> Any:
+    """The real parts of the leaves of `tree`."""
+    return pytree.map(lambda leaf: lnp.real(leaf) if lnp.iscomplexobj(leaf) else leaf, tree)
 
 
 def require_real(name: str, tree: Any) -> None:

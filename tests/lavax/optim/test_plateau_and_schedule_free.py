@@ -126,15 +126,6 @@ def test_what_is_refused() -> None:
         optim.schedule_free_eval_params(optim.EmptyState(), 1.0)  # type: ignore[arg-type]
 
 
-def test_trees_as_vectors() -> None:
-    tree = {"a": np.array([1, -4], np.float32), "b": None, "c": np.zeros((0, 2), np.float32), "d": np.float32(2)}
-    assert [float(fold(tree)) for fold in (optim.tree.sum, optim.tree.max, optim.tree.min)] == [-1, 2, -4]
-    assert float(optim.tree.sum(optim.tree.ones_like(tree))) == 3
-    assert float(optim.tree.sum({})) == 0
-    with pytest.raises(ValueError, match="max: the tree has no numbers"):
-        optim.tree.max({"a": None})
-
-
 def test_losses_have_the_names_of_optax() -> None:
     assert optim.softmax_cross_entropy_with_integer_labels is optim.losses.softmax_cross_entropy_with_integer_labels
     optax = pytest.importorskip("optax", reason="optax has the names")
