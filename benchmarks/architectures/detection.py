@@ -1,4 +1,4 @@
-"""Detection by queries, as in DETR: an encoder over places, a decoder of objects."""
+"""Detection by queries, as in DETR: an encoder over places, a decoder of objects; and by places, as in YOLO."""
 from __future__ import annotations
 
 from typing import Any
@@ -33,3 +33,39 @@ def detr(
     logits = F.linear(queries, w("classes", 92, width), w("classes_bias", 92))
     chosen = found[F.arange(batch, matched)[:, None], matched]
     return F.cross_entropy(logits.reshape(-1, 92), labels.reshape(-1)) + 5 * F.mean(F.abs(chosen - boxes))
+
+
+def places(F: Any, w: Any, images: Any, *targets: Any, width: int = 16, outputs: int = 84) -> Any:
+    """A small YOLO: stages whose parts are kept beside each other, and what is seen at three sizes."""
+
+    def conv(name: str, x: Any, channels: int, size: int = 1, stride: int = 1) -> Any:
+        return F.silu(normed_conv(F, w, name, x, channels, size, stride))
+
+    def stage(name: str, x: Any, channels: int, blocks: int, adds: bool = True) -> Any:
+        x = conv(f"{name}_in", x, channels)
+        parts = [x[:, : channels // 2], x[:, channels // 2 :]]
+        for block in range(blocks):
+            y = conv(f"{name}b{block}_2", conv(f"{name}b{block}_1", parts[-1], channels // 2, 3), channels // 2, 3)
+            parts.append(parts[-1] + y if adds else y)
+        return conv(f"{name}_out", F.concatenate(parts, 1), channels)
+
+    x, kept = conv("stem", images, width, 3, 2), []
+    for level, blocks in enumerate((1, 2, 2, 1)):
+        channels = width << level + 1
+        x = stage(f"s{level}", conv(f"to{level}", x, channels, 3, 2), channels, blocks)
+        kept.append(x)
+    x = conv("pool_in", x, channels // 2)
+    parts = [x]
+    for _ in range(3):
+        parts.append(F.max_pool2d(parts[-1], 5, 1, 2))
+    high = conv("pool_out", F.concatenate(parts, 1), channels)
+    middle = stage("up0", F.concatenate([F.twice_as_large(high), kept[2]], 1), channels // 2, 1, False)
+    low = stage("up1", F.concatenate([F.twice_as_large(middle), kept[1]], 1), channels // 4, 1, False)
+    middle = stage("down0", F.concatenate([conv("less0", low, channels // 4, 3, 2), middle], 1), channels // 2, 1, False)
+    high = stage("down1", F.concatenate([conv("less1", middle, channels // 2, 3, 2), high], 1), channels, 1, False)
+    loss = 0
+    for level, (x, target) in enumerate(zip((low, middle, high), targets, strict=True)):
+        x = conv(f"head{level}_2", conv(f"head{level}_1", x, 64, 3), 64, 3)
+        x = F.conv2d(x, w(f"head{level}", outputs, 64, 1, 1), w(f"head{level}_bias", outputs))
+        loss = loss + F.mean((x - target) ** 2)
+    return loss

@@ -20,12 +20,18 @@ biased_attention = attention
 mean, sum, max, cumsum, logsumexp = lnp.mean, lnp.sum, lnp.max, lnp.cumsum, nn.logsumexp
 argmin, argsort, clip, roll, tile = lnp.argmin, lnp.argsort, lnp.clip, lnp.roll, lnp.tile
 rfft, irfft, rfft2, complex = lnp.fft.rfft, lnp.fft.irfft, lnp.fft.rfft2, lx.lax.complex
-softmax, one_hot, rms_norm = nn.softmax, nn.one_hot, nn.rms_norm
+softmax, one_hot, rms_norm, standardized = nn.softmax, nn.one_hot, nn.rms_norm, nn.layer_norm
+where, inf = lnp.where, lnp.inf
 constant, top_k = lx.stop_gradient, lx.lax.top_k
 
 
 def embedding(ids: Any, table: Any) -> Any:
     return lnp.asarray(table)[ids]
+
+
+def embedding_sums(ids: Any, table: Any) -> Any:
+    """Of the ids in each row."""
+    return lnp.sum(lnp.asarray(table)[ids], axis=1)
 
 
 def batch_norm(x: Any, weight: Any, bias: Any) -> Any:

@@ -23,7 +23,7 @@ rfft, irfft, rfft2, cumsum, logsumexp = torch.fft.rfft, torch.fft.irfft, torch.f
 top_k, softmax = torch.topk, partial(torch.softmax, dim=-1)
 gelu, leaky_relu = functional.gelu, partial(functional.leaky_relu, negative_slope=0.2)
 cross_entropy, binary_cross_entropy = functional.cross_entropy, functional.binary_cross_entropy_with_logits
-attention = functional.scaled_dot_product_attention
+attention, inf = functional.scaled_dot_product_attention, torch.inf
 
 
 def concatenate(arrays: Any, axis: int) -> Any:
@@ -99,6 +99,20 @@ def biased_attention(q: Any, k: Any, v: Any, bias: Any) -> Any:
 def segment_max(x: Any, segments: Any, count: int) -> Any:
     start = torch.full((count, *x.shape[1:]), -torch.inf, device=x.device, dtype=x.dtype)
     return start.scatter_reduce(0, segments.reshape(-1, *[1] * (x.ndim - 1)).expand_as(x), x, "amax")
+
+
+def standardized(x: Any) -> Any:
+    """Along the last axis."""
+    return functional.layer_norm(x, x.shape[-1:])
+
+
+def where(condition: Any, x: Any, y: float) -> Any:
+    return x.masked_fill(~condition, y)
+
+
+def embedding_sums(ids: Any, table: Any) -> Any:
+    """Of the ids in each row."""
+    return functional.embedding_bag(ids, table, mode="sum")
 
 
 def layer_norm(x: Any, weight: Any, bias: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Networks of points and of graphs: PointNet, and attention along the edges of a graph."""
+"""Networks of points and of graphs: PointNet, attention along the edges of a graph, and messages along them."""
 from __future__ import annotations
 
 from typing import Any
@@ -33,3 +33,21 @@ def graph_attention(
         x = F.segment_sum((share[:, :, None] * x[sources]).reshape(-1, heads * width), targets, nodes)
         x = F.relu(x + w(f"l{layer}_bias", heads * width))
     return F.cross_entropy(F.linear(x, w("head", 40, heads * width)), labels)
+
+
+def messages(
+    F: Any, w: Any, x: Any, edges: Any, sources: Any, targets: Any, labels: Any, layers: int = 3, width: int = 128
+) -> Any:
+    """Perceptrons of both ends of an edge and of the edge; what ends in a node changes it, as in MeshGraphNets."""
+
+    def perceptron(name: str, parts: list[Any]) -> Any:
+        y = F.concatenate(parts, 1)
+        y = F.silu(F.linear(y, w(f"{name}_up", width, y.shape[1]), w(f"{name}_up_bias", width)))
+        y = F.linear(y, w(f"{name}_down", width, width), w(f"{name}_down_bias", width))
+        return F.layer_norm(y, w(f"{name}_scale", width), w(f"{name}_n_bias", width))
+
+    x, edges = perceptron("nodes", [x]), perceptron("edges", [edges])
+    for layer in range(layers):
+        edges = edges + perceptron(f"e{layer}", [x[sources], x[targets], edges])
+        x = x + perceptron(f"n{layer}", [x, F.segment_sum(edges, targets, x.shape[0])])
+    return F.cross_entropy(F.linear(x, w("head", 40, width)), labels)

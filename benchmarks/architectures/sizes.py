@@ -8,8 +8,10 @@ import numpy as np
 
 from benchmarks.architectures import (
     alignments,
+    conditioned,
     detection,
     diffusion,
+    encodings,
     experts,
     fields,
     generators,
@@ -24,6 +26,8 @@ from benchmarks.architectures import (
     solvers,
     sound,
     state_spaces,
+    structures,
+    tables,
     transformers,
 )
 from benchmarks.models.workload import Arrays, normal, tokens
@@ -113,6 +117,50 @@ def boxes(batch: int, size: int, objects: int) -> Draw:
     return draw
 
 
+def latents(batch: int, side: int, *others: Draw) -> Draw:
+    """Latents, times, what the others draw, and noise."""
+
+    def draw(generator: np.random.Generator) -> Arrays:
+        start, noise = normal(generator, batch, 4, side, side), normal(generator, batch, 4, side, side)
+        given = (array for other in others for array in other(generator))
+        return start, 1000 * generator.random(batch, np.float32), *given, noise
+
+    return draw
+
+
+def actions(rows: int, length: int, count: int, seen: int) -> Draw:
+    def draw(generator: np.random.Generator) -> Arrays:
+        start, noise = normal(generator, rows, count, length), normal(generator, rows, count, length)
+        return start, 1000 * generator.random(rows, np.float32), normal(generator, rows, seen), noise
+
+    return draw
+
+
+def bags(rows: int, words: int, kinds: int, each: int) -> Draw:
+    def draw(generator: np.random.Generator) -> Arrays:
+        clicked = (generator.random(rows) > 0.5).astype(np.float32)
+        return normal(generator, rows, 13), tokens(generator, words, rows, kinds, each), clicked
+
+    return draw
+
+
+def meshes(nodes: int, edges: int) -> Draw:
+    def draw(generator: np.random.Generator) -> Arrays:
+        ends = tokens(generator, nodes, edges), tokens(generator, nodes, edges)
+        return normal(generator, nodes, 16), normal(generator, edges, 4), *ends, tokens(generator, 40, nodes)
+
+    return draw
+
+
+def detected(batch: int, size: int) -> Draw:
+    shapes = [(batch, 84, size // step, size // step) for step in (8, 16, 32)]
+    return normals((batch, 3, size, size), *shapes)
+
+
+def uniform(points: int, features: int) -> Draw:
+    return lambda generator: (generator.random((points, 3), np.float32), normal(generator, points, features))
+
+
 ARCHITECTURES: tuple[tuple[str, Loss, Draw], ...] = (
     ("vit", library.vit, images(8, 224, (1000, 8))),
     ("bert", library.bert, texts(30522, 8, 128)),
@@ -162,4 +210,16 @@ ARCHITECTURES: tuple[tuple[str, Loss, Draw], ...] = (
     ("densenet", pixels.densenet, images(8, 224, (1000, 8))),
     ("super-resolution", pixels.super_resolution, normals((16, 3, 48, 48), (16, 3, 96, 96))),
     ("autoencoder", pixels.autoencoder, normals((64, 3, 64, 64), (64, 128))),
+    ("latent-denoiser", diffusion.latent_denoiser, latents(4, 64, normals((4, 77, 768)))),
+    ("latent-decoder", diffusion.latent_decoder, normals((2, 4, 32, 32), (2, 3, 256, 256))),
+    ("diffusion-policy", diffusion.diffusion_policy, actions(256, 16, 10, 132)),
+    ("diffusion-transformer", conditioned.diffusion_transformer, latents(16, 32, lambda g: (tokens(g, 1001, 16),))),
+    ("feature-transformer", tables.feature_transformer, normals((1024, 30), (1024,))),
+    ("bags", tables.bags, bags(2048, 50_000, 26, 10)),
+    ("pair-blocks", structures.pair_blocks, normals((128, 128, 128), (128, 128, 128))),
+    ("hashed-field", encodings.hashed_field, uniform(65536, 4)),
+    ("messages", sets.messages, meshes(10_000, 100_000)),
+    ("duality", state_spaces.duality, normals((4, 1024, 512), (4, 1024, 512))),
+    ("speech-features", sound.speech_features, normals((4, 1, 48_000), (4, 149, 768))),
+    ("yolo", detection.places, detected(16, 320)),
 )

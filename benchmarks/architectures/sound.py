@@ -65,3 +65,14 @@ def volume(F: Any, w: Any, x: Any, y: Any) -> Any:
         weight = w(f"u{channels}", x.shape[1], channels, 4, 4, 4)
         x = F.conv_transpose3d(F.relu(x), weight, w(f"u{channels}_bias", channels), 2, 1)
     return F.mean((x - y) ** 2)
+
+
+def speech_features(F: Any, w: Any, x: Any, y: Any, width: int = 512) -> Any:
+    """wav2vec 2.0's convolutions of a signal [b,1,t], whose steps together are 320 samples."""
+    for layer, (size, stride) in enumerate(((10, 5), (3, 2), (3, 2), (3, 2), (3, 2), (2, 2), (2, 2))):
+        x = F.conv1d(x, w(f"c{layer}", width, x.shape[1], size), None, stride=stride)
+        if not layer:
+            x = F.group_norm(x, width, w("n_scale", width), w("n_bias", width))
+        x = F.gelu(x)
+    x = normed(F, w, "last", F.transpose(x, (0, 2, 1)))
+    return F.mean((F.linear(x, w("out", y.shape[2], width), w("out_bias", y.shape[2])) - y) ** 2)
