@@ -6,7 +6,12 @@ from functools import lru_cache
 
 from lavax.ir.graph import Node, further_inputs, graph_of, with_operands
 from lavax.ir.ops.attention import ATTRIBUTES, statistic_dtype
-from lavax.passes.build.attention import composition, named_operands, unscaled_score_gradient
+from lavax.passes.build.attention import (
+    composition,
+    named_operands,
+    unscaled_score_gradient,
+    weights_of_derivative,
+)
 from lavax.passes.build.builder import build, cast, multiply, sum_over
 from lavax.passes.build.inline import inline
 from lavax.passes.differentiate.gradient_rule import GradientRule
@@ -35,8 +40,21 @@ def _attention(node: Node, cotangent: Node, position: int) -> Node:
         return build("attention_value_gradient", query, key, cotangent, logsumexp, *more, **attrs)
     found = (query, key, value, cotangent, delta, logsumexp, *more)
     if name == "bias":
-        return unscaled_score_gradient(build("attention_query_gradient", *found, **attrs))
+        return _score_gradient(node, build("attention_query_gradient", *found, **attrs))
     return build(_GRADIENTS[name], *found, **attrs)
+
+
+def _score_gradient(node: Node, derivative: Node) -> Node:
+    """The cotangent of each score. Scores and logsumexps of few bits would lose what their difference is, and exp turns
+    that into a relative error: all but the weights is computed in 32 bits, by products of what the operands are."""
+    wide = statistic_dtype(node.dtype)
+    if wide == node.dtype:
+        return unscaled_score_gradient(derivative)
+    operands = (cast(operand, wide) if operand.dtype.is_float else operand for operand in derivative.operands)
+    precision = node.attrs["precision"] or node.dtype.name
+    derivative = build(derivative.op, *operands, **{**derivative.attrs, "precision": precision})
+    weights = cast(cast(weights_of_derivative(derivative), node.dtype), wide)
+    return cast(unscaled_score_gradient(derivative, weights), node.dtype)
 
 
 def _by_composition(node: Node, cotangent: Node, position: int) -> Node:
