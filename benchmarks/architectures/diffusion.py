@@ -71,7 +71,8 @@ def _read(F: Any, w: Any, name: str, x: Any, context: Any) -> Any:
     z = F.linear(z, w(f"{name}_in", channels, channels), w(f"{name}_in_bias", channels))
     z = z + attended(F, w, f"{name}_own", normed(F, w, f"{name}_n1", z), None, channels // 64)
     z = z + attended(F, w, f"{name}_cross", normed(F, w, f"{name}_n2", z), context, channels // 64)
-    y = F.linear(normed(F, w, f"{name}_n3", z), w(f"{name}_up", 8 * channels, channels), w(f"{name}_b_bias", 8 * channels))
+    weights = w(f"{name}_up", 8 * channels, channels), w(f"{name}_up_bias", 8 * channels)
+    y = F.linear(normed(F, w, f"{name}_n3", z), *weights)
     y = y[..., : 4 * channels] * F.gelu(y[..., 4 * channels :])
     z = z + F.linear(y, w(f"{name}_down", channels, 4 * channels), w(f"{name}_down_bias", channels))
     z = F.linear(z, w(f"{name}_out", channels, channels), w(f"{name}_out_bias", channels))
@@ -120,7 +121,7 @@ def latent_decoder(
 def diffusion_policy(
     F: Any, w: Any, actions: Any, times: Any, seen: Any, noise: Any, widths: tuple[int, ...] = (128, 256, 512)
 ) -> Any:
-    """Convolutions along 16 actions, each of whose blocks is scaled and shifted by what is seen, as in robots' policies."""
+    """Convolutions along 16 actions, whose blocks what is seen scales and shifts, as in robots' policies."""
 
     def conv(name: str, x: Any, channels: int, size: int = 5, stride: int = 1) -> Any:
         weight = w(name, channels, x.shape[1], size)
@@ -132,7 +133,8 @@ def diffusion_policy(
 
     def block(name: str, x: Any, channels: int) -> Any:
         z = bent(f"{name}_1", x, channels)
-        change = F.linear(given, w(f"{name}_c", 2 * channels, given.shape[1]), w(f"{name}_c_bias", 2 * channels))[..., None]
+        weights = w(f"{name}_c", 2 * channels, given.shape[1]), w(f"{name}_c_bias", 2 * channels)
+        change = F.linear(given, *weights)[..., None]
         z = bent(f"{name}_2", (1 + change[:, :channels]) * z + change[:, channels:], channels)
         return z + (x if x.shape[1] == channels else conv(f"{name}_by", x, channels, 1))
 

@@ -117,21 +117,21 @@ def boxes(batch: int, size: int, objects: int) -> Draw:
     return draw
 
 
-def latents(batch: int, side: int, *others: Draw) -> Draw:
-    """Latents, times, what the others draw, and noise."""
+def latents(batch: int, side: int, *others: Draw, last: float = 1000.0) -> Draw:
+    """Latents, times up to the last, what the others draw, and noise."""
 
     def draw(generator: np.random.Generator) -> Arrays:
         start, noise = normal(generator, batch, 4, side, side), normal(generator, batch, 4, side, side)
         given = (array for other in others for array in other(generator))
-        return start, 1000 * generator.random(batch, np.float32), *given, noise
+        return start, last * generator.random(batch, np.float32), *given, noise
 
     return draw
 
 
-def actions(rows: int, length: int, count: int, seen: int) -> Draw:
+def actions(rows: int, length: int, count: int, seen: int, last: float = 1000.0) -> Draw:
     def draw(generator: np.random.Generator) -> Arrays:
         start, noise = normal(generator, rows, count, length), normal(generator, rows, count, length)
-        return start, 1000 * generator.random(rows, np.float32), normal(generator, rows, seen), noise
+        return start, last * generator.random(rows, np.float32), normal(generator, rows, seen), noise
 
     return draw
 

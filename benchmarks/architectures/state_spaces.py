@@ -47,17 +47,17 @@ def duality(F: Any, w: Any, x: Any, y: Any, layers: int = 4, states: int = 64, h
     """x[b,t,d]: Mamba-2, whose heads decay as a whole; chunks of tokens by products of matrices, as in attention."""
     batch, length, width = x.shape
     inner, chunks = 2 * width, length // chunk
-    heads = inner // head
+    heads, channels = inner // head, inner + 2 * states
     for layer in range(layers):
         name = f"l{layer}"
-        mixed = F.linear(F.rms_norm(x, w(f"{name}_n_scale", width)), w(f"{name}_in", 2 * inner + 2 * states + heads, width))
-        gate, given = mixed[..., :inner], mixed[..., inner : 2 * inner + 2 * states]
-        each = F.conv1d(
-            F.transpose(given, (0, 2, 1)), w(f"{name}_each", inner + 2 * states, 1, 4), padding=3, groups=inner + 2 * states
-        )
+        mixing = w(f"{name}_in", inner + channels + heads, width)
+        mixed = F.linear(F.rms_norm(x, w(f"{name}_n_scale", width)), mixing)
+        gate, given = mixed[..., :inner], mixed[..., inner : inner + channels]
+        each = w(f"{name}_each", channels, 1, 4)
+        each = F.conv1d(F.transpose(given, (0, 2, 1)), each, padding=3, groups=channels)
         given = F.wide(F.silu(F.transpose(each[..., :-3], (0, 2, 1)))).reshape(batch, chunks, chunk, -1)
         z, b, c = given[..., :inner], given[..., inner : inner + states], given[..., inner + states :]
-        step = F.softplus(F.wide(mixed[..., 2 * inner + 2 * states :] + w(f"{name}_step_bias", heads)))
+        step = F.softplus(F.wide(mixed[..., inner + channels :] + w(f"{name}_step_bias", heads)))
         decay = -F.exp(F.wide(w(f"{name}_decay_bias", heads))) * step
         decay = F.cumsum(F.transpose(decay.reshape(batch, chunks, chunk, heads), (0, 1, 3, 2)), 3)
         terms = (z.reshape(batch, length, heads, head) * step[..., None]).reshape(batch, chunks, chunk, heads, head)

@@ -10,7 +10,7 @@ def feature_transformer(
     F: Any, w: Any, numbers: Any, targets: Any, layers: int = 3, width: int = 192, heads: int = 8
 ) -> Any:
     """FT-Transformer: a token of each number of a row, and one that predicts."""
-    rows, count = numbers.shape
+    count = numbers.shape[1]
     x = numbers[:, :, None] * w("features", count, width) + w("features_bias", count, width)
     x = F.concatenate([w("class", 1, 1, width) + 0 * x[:, :1], x], 1)
     for layer in range(layers):

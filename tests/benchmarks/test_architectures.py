@@ -10,6 +10,9 @@ import pytest
 import lavax as lx
 from benchmarks.architectures import (
     alignments,
+    conditioned,
+    diffusion,
+    encodings,
     experts,
     fields,
     generators,
@@ -24,6 +27,8 @@ from benchmarks.architectures import (
     solvers,
     sound,
     state_spaces,
+    structures,
+    tables,
     transformers,
 )
 from benchmarks.architectures.sizes import ARCHITECTURES, Draw, Loss
@@ -102,6 +107,22 @@ INTERPRETED: dict[str, tuple[Loss, Draw]] = {
     "autoencoder": (
         partial(pixels.autoencoder, width=8, latent=6), sizes.normals((2, 3, 32, 32), (2, 6)),
     ),
+    "diffusion policy": (partial(diffusion.diffusion_policy, widths=(16, 32)), sizes.actions(3, 8, 2, 5, last=10)),
+    "diffusion transformer": (
+        partial(conditioned.diffusion_transformer, layers=1, width=64),
+        sizes.latents(2, 8, lambda g: (tokens(g, 1001, 2),), last=10),
+    ),
+    "feature transformer": (
+        partial(tables.feature_transformer, layers=1, width=24, heads=2), sizes.normals((6, 5), (6,)),
+    ),
+    "bags": (partial(tables.bags, words=20, width=8, inner=16), sizes.bags(6, 20, 3, 4)),
+    "pair blocks": (partial(structures.pair_blocks, layers=1, heads=2), sizes.normals((6, 6, 8), (6, 6, 8))),
+    "hashed field": (partial(encodings.hashed_field, levels=3, entries=64, width=8), sizes.uniform(20, 3)),
+    "messages": (partial(sets.messages, layers=1, width=8), sizes.meshes(20, 60)),
+    "duality": (
+        partial(state_spaces.duality, layers=1, states=4, head=8, chunk=4), sizes.normals((2, 12, 16), (2, 12, 16)),
+    ),
+    "speech features": (partial(sound.speech_features, width=16), sizes.normals((1, 1, 1600), (1, 4, 8))),
 }  # fmt: skip
 
 
