@@ -1,7 +1,8 @@
-"""Fields as functions of coordinates: SIREN by its Laplacian, and NeRF with rays through it."""
+"""Fields as functions of coordinates: SIREN by its Laplacian, NeRF with rays through it, and tables by hashes."""
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 
@@ -55,3 +56,28 @@ def nerf(
     before = F.exp(density - F.cumsum(density, 1))
     found = F.sum((before * (1 - F.exp(-density)))[..., None] * colour, 1)
     return F.mean((found - colours) ** 2)
+
+
+_PRIMES = (1, 2654435761 - (1 << 32), 805459861)
+
+
+def hashed_field(
+    F: Any, w: Any, points: Any, colours: Any, levels: int = 16, entries: int = 1 << 16, width: int = 64
+) -> Any:
+    """Instant NGP: features of the corners around points [n,3] in the unit cube, by hashes, and a perceptron of them."""
+    found = []
+    for level in range(levels):
+        scaled = points * (16 * 1.4**level)
+        corner = F.whole(scaled)
+        part = scaled - F.cast_as(corner, scaled)
+        feature, table = 0, w(f"table{level}", entries, 2)
+        for ends in product((0, 1), repeat=3):
+            words = [(corner[:, axis] + end) * _PRIMES[axis] for axis, end in enumerate(ends)]
+            place = (words[0] ^ words[1] ^ words[2]) & (entries - 1)
+            near = [part[:, axis] if end else 1 - part[:, axis] for axis, end in enumerate(ends)]
+            feature = feature + (near[0] * near[1] * near[2])[:, None] * F.embedding(place, table)
+        found.append(feature)
+    x = F.concatenate(found, 1)
+    for layer in range(2):
+        x = F.relu(F.linear(x, w(f"l{layer}", width, x.shape[1])))
+    return F.mean((F.linear(x, w("head", colours.shape[1], width)) - colours) ** 2)

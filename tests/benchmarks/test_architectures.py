@@ -12,7 +12,6 @@ from benchmarks.architectures import (
     alignments,
     conditioned,
     diffusion,
-    encodings,
     experts,
     fields,
     generators,
@@ -117,7 +116,7 @@ INTERPRETED: dict[str, tuple[Loss, Draw]] = {
     ),
     "bags": (partial(tables.bags, words=20, width=8, inner=16), sizes.bags(6, 20, 3, 4)),
     "pair blocks": (partial(structures.pair_blocks, layers=1, heads=2), sizes.normals((6, 6, 8), (6, 6, 8))),
-    "hashed field": (partial(encodings.hashed_field, levels=3, entries=64, width=8), sizes.uniform(20, 3)),
+    "hashed field": (partial(fields.hashed_field, levels=3, entries=64, width=8), sizes.uniform(20, 3)),
     "messages": (partial(sets.messages, layers=1, width=8), sizes.meshes(20, 60)),
     "duality": (
         partial(state_spaces.duality, layers=1, states=4, head=8, chunk=4), sizes.normals((2, 12, 16), (2, 12, 16)),
