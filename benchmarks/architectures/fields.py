@@ -64,7 +64,7 @@ _PRIMES = (1, 2654435761 - (1 << 32), 805459861)
 def hashed_field(
     F: Any, w: Any, points: Any, colours: Any, levels: int = 16, entries: int = 1 << 16, width: int = 64
 ) -> Any:
-    """Instant NGP: features of the corners around points [n,3] in the unit cube, by hashes, and a perceptron of them."""
+    """Instant NGP: features of corners around points [n,3] in the unit cube, by hashes, and a perceptron of them."""
     found = []
     for level in range(levels):
         scaled = points * (16 * 1.4**level)

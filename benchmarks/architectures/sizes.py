@@ -8,7 +8,6 @@ import numpy as np
 
 from benchmarks.architectures import (
     alignments,
-    conditioned,
     detection,
     diffusion,
     experts,
@@ -212,7 +211,7 @@ ARCHITECTURES: tuple[tuple[str, Loss, Draw], ...] = (
     ("latent-denoiser", diffusion.latent_denoiser, latents(4, 64, normals((4, 77, 768)))),
     ("latent-decoder", diffusion.latent_decoder, normals((2, 4, 32, 32), (2, 3, 256, 256))),
     ("diffusion-policy", diffusion.diffusion_policy, actions(256, 16, 10, 132)),
-    ("diffusion-transformer", conditioned.diffusion_transformer, latents(16, 32, lambda g: (tokens(g, 1001, 16),))),
+    ("diffusion-transformer", diffusion.diffusion_transformer, latents(16, 32, lambda g: (tokens(g, 1001, 16),))),
     ("feature-transformer", tables.feature_transformer, normals((1024, 30), (1024,))),
     ("bags", tables.bags, bags(2048, 50_000, 26, 10)),
     ("pair-blocks", structures.pair_blocks, normals((128, 128, 128), (128, 128, 128))),

@@ -10,7 +10,6 @@ import pytest
 import lavax as lx
 from benchmarks.architectures import (
     alignments,
-    conditioned,
     diffusion,
     experts,
     fields,
@@ -108,7 +107,7 @@ INTERPRETED: dict[str, tuple[Loss, Draw]] = {
     ),
     "diffusion policy": (partial(diffusion.diffusion_policy, widths=(16, 32)), sizes.actions(3, 8, 2, 5, last=10)),
     "diffusion transformer": (
-        partial(conditioned.diffusion_transformer, layers=1, width=64),
+        partial(diffusion.diffusion_transformer, layers=1, width=64),
         sizes.latents(2, 8, lambda g: (tokens(g, 1001, 2),), last=10),
     ),
     "feature transformer": (
