@@ -21,6 +21,7 @@ from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.extensions import ADDRESSES_IN_INTEGERS, EXTENSIONS, HEADER, INTRINSICS, execution_mode
 from lavax.backends.vulkan.glsl.long_bodies import with_fences
 from lavax.backends.vulkan.glsl.own_halves import with_own_halves
+from lavax.backends.vulkan.glsl.rare_arguments import with_rare_arguments_apart
 from lavax.backends.vulkan.glsl.short_rounding import with_short_rounding
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.plan import BASE_WORD, BINDINGS, TEXEL_FORMS, Shader
@@ -164,8 +165,7 @@ def suited(shader: Shader, profile: DeviceProfile) -> Shader:
     source = with_own_halves(shader.source) if profile.exact_float16 else shader.source
     if profile.kind == "gpu" and profile.preserves_special_floats:
         source = with_short_rounding(source)
-    if profile.kind == "cpu":
-        source = with_calls_apart(source)
+    source = with_calls_apart(source) if profile.kind == "cpu" else with_rare_arguments_apart(source)
     if not profile.int64:
         for text, other in _IN_PAIRS_OF_WORDS.items():
             source = source.replace(text, other)
