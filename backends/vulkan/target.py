@@ -17,6 +17,7 @@ from lavax.backends.vulkan.emit.contract.choose import (
     leaves_idle,
     line_of,
     parts_for_maps,
+    precision_of_bytes,
     shares_shader,
     stores_rounded,
 )
@@ -173,6 +174,7 @@ def _rows(profile: DeviceProfile) -> Rows:
 def _products(profile: DeviceProfile) -> Products:
     return Products(
         parts=lambda dot: choose_parts(dot, profile),
+        of_bytes=lambda dot: precision_of_bytes(dot, profile),
         parts_for_maps=lambda dot, together: parts_for_maps(dot, together, profile),
         parts_for_rows=lambda dot, beside: parts_for_rows(dot, beside, profile),
         stages_operands=profile.kind == "gpu",

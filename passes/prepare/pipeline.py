@@ -13,6 +13,7 @@ from lavax.passes.numerics.clipping import comparing_clipped_values
 from lavax.passes.numerics.narrow_functions import with_narrow_functions
 from lavax.passes.numerics.narrow_movement import with_narrow_movement
 from lavax.passes.numerics.padded_lines import with_padded_lines
+from lavax.passes.numerics.products_of_bytes import with_products_of_bytes_as_floats
 from lavax.passes.numerics.rounding import with_rounded_operands
 from lavax.passes.numerics.signs import by_signs
 from lavax.passes.numerics.widen import widen
@@ -61,6 +62,7 @@ PASSES = (
     Pass("complex", _without_complex_values, "complex values become their real and imaginary parts"),
     Pass("places", _anywhere(with_single_places_chosen), "updates of one place, read element by element, are choices"),
     Pass("widen", _anywhere(widen), "arithmetic of 8 and 16 bits is done in 32"),
+    Pass("bytes", with_products_of_bytes_as_floats, "products of integers of 8 bits are those of floats"),
     Pass("orders", _anywhere(sharing_orders), "values that are sorted and whose order is asked for are sorted once"),
     Pass("clips", _anywhere(comparing_clipped_values), "comparisons of a clipped value use the clip"),
     Pass("scores", with_stored_scores, "derivatives of attention become products if the scores fit in memory"),

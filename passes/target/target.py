@@ -72,6 +72,8 @@ class Products:
 
     # The number of parts that a contraction's sum is split into to keep the device busy.
     parts: Callable[[Node], int] = _one
+    # The precision in which a product of integers of 8 bits is computed as one of floats: "" is float32, None integers.
+    of_bytes: Callable[[Node], str | None] = _none
     # Whether contractions bring both operands into one order in fast memory. Then either may be the left one, but
     # neighbours in memory have to be neighbours in the contraction.
     stages_operands: bool = False

@@ -218,3 +218,12 @@ def line_of(dot: Node, profile: DeviceProfile) -> int:
     if sizes.b * sizes.m * sizes.n * sizes.k < _PADDED_LINES.products:
         return 1
     return EIGHT if isinstance(choose_schedule(dot, profile), CooperativeTile) else 1
+
+
+def precision_of_bytes(dot: Node, profile: DeviceProfile) -> str | None:
+    """The precision in which a GPU multiplies integers of 8 bits as floats. A CPU driver takes as long for integers."""
+    if profile.kind == "cpu":
+        return None
+    sizes = sizes_of(dot)
+    has_matrices = profile.matrices and min(sizes.m, sizes.n, sizes.k) >= WORKGROUP_TILES.least_extent
+    return profile.matrices[0].dtype if has_matrices else ""
