@@ -112,17 +112,18 @@ def histogram(
     real_numbers("histogram", value)
     edges = histogram_bin_edges(value, bins, range)
     scale = None if weights is None else ravel(as_floating(weights))
-    is_even = as_value(bins).ndim == 0
-    place = places_in_even_intervals(edges, value, range) if is_even else None
-    counts = _counts([_places(value, edges) if place is None else place], [edges], scale)
+    counts = _counts([_places(value, edges, bins, range)], [edges], scale)
     if density:
         widths = subtract(cut(edges, 0, 1, edges.size), cut(edges, 0, 0, edges.size - 1))
         counts = divide(divide(counts, sum_over(counts)), widths)
     return counts, edges
 
 
-def _places(column: Value, edges: Value) -> Value:
+def _places(column: Value, edges: Value, bins: int | ArrayLike, range: Range) -> Value:
     """The interval of each element, of which the last one contains both of its edges."""
+    even = places_in_even_intervals(edges, column, range) if as_value(bins).ndim == 0 else None
+    if even is not None:
+        return even
     place = subtract(places_among(edges, column, "right"), 1)
     return where(equal(column, edges[-1]), edges.size - 2, place)
 
@@ -156,8 +157,9 @@ def histogramdd(
     columns = [value[:, number] for number in _numbers(value.shape[1])]
     by_column = [bins] * len(columns) if isinstance(bins, int) else list(bins)
     ranges = [None] * len(columns) if range is None else list(range)
-    edges = [histogram_bin_edges(*given) for given in zip(columns, by_column, ranges, strict=True)]
-    places = [_places(column, edge) for column, edge in zip(columns, edges, strict=True)]
+    given = list(zip(columns, by_column, ranges, strict=True))
+    edges = [histogram_bin_edges(column, bins, range) for column, bins, range in given]
+    places = [_places(column, edge, bins, range) for edge, (column, bins, range) in zip(edges, given, strict=True)]
     counts = _counts(places, edges, None if weights is None else as_floating(weights))
     is_wide = value.type.dtype == float64 and not counts.type.dtype.is_complex
     counts = cast(counts, float64) if is_wide else as_floating(counts)

@@ -50,3 +50,17 @@ def test_counts_of_integers_and_sums_of_weights() -> None:
     np.testing.assert_array_equal(edges, [0, 2, 4, 6, 8, 10])
     sums = lx.compile(lambda x, w: lnp.histogram(x, 5, (0, 10), w)[0])(x, weights)
     np.testing.assert_array_equal(sums, np.histogram(x, 5, (0, 10), weights=weights)[0])
+
+
+def test_cells_of_a_grid() -> None:
+    x, y = RANDOM.normal(size=(2, 3000)).astype(np.float32)
+    x[:2], y[:2] = [-4, np.nan], [3, 0.5]
+    span = ((-4, 4), (-3, 3))
+    function = lx.compile(lambda x, y: lnp.histogram2d(x, y, (20, 30), span))
+    counts, *edges = function(x, y)
+    of_finite = np.isfinite(x)
+    np.testing.assert_array_equal(counts, np.histogram2d(x[of_finite], y[of_finite], (20, 30), span)[0])
+    assert "search_sorted" not in function.lower(x, y).as_text("ir")
+    uneven = lx.compile(lambda x, y: lnp.histogram2d(x, y, (edges[0], 30), span)[0])
+    np.testing.assert_array_equal(uneven(x, y), counts)
+    assert uneven.lower(x, y).as_text("ir").count("search_sorted") == 1
