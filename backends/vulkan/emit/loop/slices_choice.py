@@ -34,7 +34,6 @@ class SlicedLoops:
     kept: int = 24  # vectors of what is the same in all turns that an invocation keeps in registers
     ahead: int = 16  # numbers that an invocation loads a turn ahead, at most
     nbytes: int = 1 << 19  # that a turn reads of that, at most
-    busy_invocations: int = 256  # of a processor: there are at most as many slices as processors
     steps: int = 64  # of an invocation's part of a sum, at most: they are written out
     near: int = 1 << 12  # elements of a factor that may be read in any order
     kernels: int = 12
@@ -63,7 +62,7 @@ def slices_of(loop: Node, profile: DeviceProfile) -> int:
     if rows is None or profile.kind == "cpu" or loop.attrs["length"] < SLICED_LOOPS.turns:
         return 0
     limits = SLICED_LOOPS.threads <= profile.max_workgroup_invocations
-    if not limits or not 2 <= rows <= profile.busy_invocations // SLICED_LOOPS.busy_invocations:
+    if not limits or not 2 <= rows <= profile.processors:
         return 0
     found = scheduled_slices(loop, rows)
     if found is None or _unchanging_bytes(loop, found) > SLICED_LOOPS.nbytes:

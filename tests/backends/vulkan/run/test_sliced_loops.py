@@ -311,6 +311,7 @@ def test_a_workgroup_has_a_row() -> None:
     assert slices_of(loop_in(graph), GENERIC_GPU) == 3
     assert slices_of(loop_in(graph), CPU_DRIVER) == 0
     assert slices_of(loop_in(graph), replace(GENERIC_GPU, shared_memory_bytes=64)) == 0
+    assert [slices_of(loop_in(graph), replace(GENERIC_GPU, told_processors=told)) for told in (3, 2)] == [3, 0]
 
 
 @pytest.mark.parametrize(("elements", "threads"), [(8, 32), (40, 64), (600, 512)])
