@@ -3,6 +3,7 @@
 By halves, neighbours are combined, these half as many results scanned, and what is between them filled in: some
 2 log2(n) maps, which wait for each other. By blocks, all blocks are scanned side by side, one element after the other,
 in one loop, then the last results of all blocks likewise, and what they give is combined with the elements behind them.
+Elements of many numbers are one block.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
 from lavax.ir.operation import OPERATIONS
 from lavax.ir.ops.cumulative import CUMULATIVE
+from lavax.numpy.elementwise.comparison import where
 from lavax.tracer import bind
 from lavax.tracer.control_flow.scan import scan
 from lavax.tracer.tracing.tracing import Input, trace_function
+from lavax.tracer.values.backend import active
 from lavax.tracer.values.value import Value
 
 Combine = Callable[[list[Value], list[Value]], list[Value]]
@@ -24,11 +27,14 @@ Combine = Callable[[list[Value], list[Value]], list[Value]]
 
 @dataclass(frozen=True)
 class BlockLimits:
-    """How long blocks are. docs/performance/loops_on_cpus.md, "Associative scans"."""
+    """How long blocks are. docs/performance/loops_on_cpus.md and loops_on_gpus.md, "Associative scans"."""
 
     least_in_all: int = 1 << 11  # numbers; fewer by halves fit the registers of a loop around them
     least: int = 32  # elements of a block
-    abreast: int = 1 << 11  # numbers of all blocks in one step: enough to keep a device busy
+    abreast: int = 1 << 11  # numbers of all blocks in one step, or as many as keep the device busy
+    # So many elements are one block, if there are at most so many for each number of one.
+    alone: int = 1 << 11
+    steps_per_number: int = 16
 
 
 _LIMITS = BlockLimits()
@@ -98,7 +104,10 @@ def _width(values: list[Value]) -> int:
 def _steps(values: list[Value]) -> int:
     """The elements of a block: a divisor of their number, if there is one less than twice as long as need be."""
     count, width = values[0].shape[0], max(_width(values), 1)
-    blocks = max(1, min(count // _LIMITS.least, _LIMITS.abreast // width))
+    if count <= min(_LIMITS.alone, _LIMITS.steps_per_number * width):
+        return count
+    abreast = max(_LIMITS.abreast, active().busy_invocations())
+    blocks = max(1, min(count // _LIMITS.least, abreast // width))
     least = count // blocks
     return next((steps for steps in range(least, 2 * least) if count % steps == 0), least)
 
@@ -107,28 +116,43 @@ def _by_blocks(combine: Combine, values: list[Value]) -> list[Value]:
     count, steps = values[0].shape[0], _steps(values)
     blocks = count // steps
     whole = blocks * steps
+    if blocks == 1:
+        return _one_by_one(combine, values)
     in_blocks = [lnp.swapaxes(lnp.reshape(v[:whole], (blocks, steps, *v.shape[1:])), 0, 1) for v in values]
-    first = [value[0] for value in in_blocks]
-    later = _in_turn(combine, first, [value[1:] for value in in_blocks])
-    found = [lnp.concatenate([one[None], more], 0) for one, more in zip(first, later, strict=True)]
-    if blocks > 1:
-        found = _continued(combine, found, _by_blocks(combine, [value[-1, :-1] for value in found]))
+    found = _in_turn(combine, in_blocks)
+    found = _continued(combine, found, _by_blocks(combine, [value[-1, :-1] for value in found]))
     results = [lnp.reshape(lnp.swapaxes(v, 0, 1), (whole, *v.shape[2:])) for v in found]
     if whole == count:
         return results
     last = [value[-1:] for value in results]
-    rest = _in_turn(combine, last, [value[whole:, None] for value in values])
-    return [lnp.concatenate([one, more[:, 0]], 0) for one, more in zip(results, rest, strict=True)]
+    rest = [lnp.concatenate([one, value[whole:]], 0) for one, value in zip(last, values, strict=True)]
+    later = _one_by_one(combine, rest)
+    return [lnp.concatenate([one, more[1:]], 0) for one, more in zip(results, later, strict=True)]
 
 
-def _in_turn(combine: Combine, first: list[Value], values: list[Value]) -> list[Value]:
-    """Partial results along the first axis, from `first` on, which is not among them; blocks lie along the second."""
+def _one_by_one(combine: Combine, values: list[Value]) -> list[Value]:
+    """Partial results, each from the one before."""
+    lines = [lnp.reshape(value, (value.shape[0], 1, *value.shape[1:])) for value in values]
+    found = _in_turn(combine, lines)
+    return [lnp.reshape(line, value.shape) for line, value in zip(found, values, strict=True)]
 
-    def step(carried: list[Value], given: list[Value]) -> tuple[list[Value], list[Value]]:
-        found = combine(carried, given)
+
+def _in_turn(combine: Combine, values: list[Value]) -> list[Value]:
+    """Partial results along the first axis; blocks lie along the second.
+
+    The first elements have a turn, too, and stay as they are: to join results to them, these would have to be moved.
+    That turn combines them with the second ones, so that derivatives, which are not chosen, are as finite as others.
+    """
+
+    def step(carried: list[Value], given: tuple[Value, list[Value]]) -> tuple[list[Value], list[Value]]:
+        turn, elements = given
+        found = [where(turn == 0, one, more) for one, more in zip(elements, combine(carried, elements), strict=True)]
         return found, found
 
-    results: list[Value] = scan(step, first, values)[1]
+    count = values[0].shape[0]
+    if count == 1:
+        return values
+    results: list[Value] = scan(step, [value[1] for value in values], (lnp.arange(count), values))[1]
     return results
 
 

@@ -101,6 +101,9 @@ class NumpyBackend:
     def default_device(self) -> str:
         return "numpy"
 
+    def busy_invocations(self) -> int:
+        return 1
+
     def bytes_in_use(self) -> int:
         return 0
 

@@ -158,6 +158,10 @@ class VulkanBackend:
         if "device" in vars(self):  # it is open
             self.device.release_unused()
 
+    def busy_invocations(self) -> int:
+        """The invocations that keep the chosen device busy, or Mesa's CPU driver if there is no device."""
+        return self.profile.busy_invocations
+
     def bytes_in_use(self) -> int:
         """Device memory that arrays and programs hold."""
         return sum(pool.use().in_use for pool in {self.device.arrays, self.device.tables})

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from lavax.backends.vulkan.compile.exact_floats import EXACT_FLOATS
 from lavax.backends.vulkan.compile.ordered_floats import ORDERED_FLOATS
+from lavax.backends.vulkan.compile.rare_arguments import with_rare_arguments_apart
 from lavax.backends.vulkan.glsl.accesses import (
     ACCESSES,
     BEHIND,
@@ -21,7 +22,6 @@ from lavax.backends.vulkan.glsl.expressions import COMPONENTS, VECTOR
 from lavax.backends.vulkan.glsl.extensions import ADDRESSES_IN_INTEGERS, EXTENSIONS, HEADER, INTRINSICS, execution_mode
 from lavax.backends.vulkan.glsl.long_bodies import with_fences
 from lavax.backends.vulkan.glsl.own_halves import with_own_halves
-from lavax.backends.vulkan.glsl.rare_arguments import with_rare_arguments_apart
 from lavax.backends.vulkan.glsl.short_rounding import with_short_rounding
 from lavax.backends.vulkan.glsl.uses import Uses
 from lavax.backends.vulkan.plan.plan import BASE_WORD, BINDINGS, TEXEL_FORMS, Shader
