@@ -22,7 +22,7 @@ _REDUCED_BY_PARTS = """float lx_reduce_angle(float x, out uint quadrant) {
         quadrant = floatBitsToUint(shifted);
         return r;
     }
-    return lx_reduce_any_angle(x, quadrant);
+    return reduce_any_angle(x, quadrant);
 }
 """
 # Of x^2 up to 0.9975 the logarithm alone, without a root; 1 - x^2 is never 0, denormal or infinite for |x| < 1.
@@ -63,7 +63,7 @@ _INVERSE_ERROR = """float lx_erfinv(float x) {
 
 
 def _of_parts(library: str) -> str:
-    return library.replace("lx_reduce_angle(", "lx_reduce_any_angle(") + _REDUCED_BY_PARTS
+    return library.replace("lx_reduce_angle(", "reduce_any_angle(") + _REDUCED_BY_PARTS
 
 
 _FORMS = {"lx_reduce_angle": _of_parts, "lx_erfinv": lambda library: _INVERSE_ERROR}

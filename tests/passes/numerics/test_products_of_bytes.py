@@ -71,7 +71,12 @@ def test_the_device_says_how() -> None:
 
 @pytest.mark.parametrize(
     ("kinds", "sizes"),
-    [(("i8", "i8"), (33, 1024, 20)), (("i8", "i8"), (20, 2051, 18)), (("u8", "u8"), (17, 777, 16)), (("u8", "i8"), (1, 4099, 3))],
+    [
+        (("i8", "i8"), (33, 1024, 20)),
+        (("i8", "i8"), (20, 2051, 18)),
+        (("u8", "u8"), (17, 777, 16)),
+        (("u8", "i8"), (1, 4099, 3)),
+    ],
 )
 def test_values_are_exact_where_all_are_largest(kinds: tuple[str, str], sizes: tuple[int, int, int]) -> None:
     m, k, n = sizes

@@ -26,7 +26,7 @@ graph (x: f32[{length}]) {{
 """
 BOUND = 4.0
 # Floats whose reduced angle is wrong by most, of all up to 12,800, and those nearest to a multiple of pi/2.
-HARDEST = (9523.73633, 12799.999, 12800.0, 12800.001, 6433.982, 355.0, 710.0, 8873.628, 11.0, 22.0, 1.5707964, 3.1415927)
+HARDEST = (9523.736, 12799.999, 12800.0, 12800.001, 6433.982, 355.0, 710.0, 8873.628, 22.0, 1.5707964, 3.1415927)
 
 
 def angles() -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -39,7 +39,7 @@ def angles() -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.concatenate([edges(), bits, turns, np.nextafter(turns, np.float32(0)), numbers])
 
 
-@pytest.mark.parametrize(("op", "name"), [("sin", "lx_reduce_any_angle"), ("erfinv", "if (w < 6.0)")])
+@pytest.mark.parametrize(("op", "name"), [("sin", "reduce_any_angle"), ("erfinv", "if (w < 6.0)")])
 def test_only_gpus_branch(op: str, name: str) -> None:
     graph = GRAPH.format(op=op, length=64)
     assert name in dispatch_of(graph, GENERIC_GPU).shader.source
