@@ -42,6 +42,7 @@ from lavax.backends.vulkan.emit.linalg.jacobi import corrects_rotations, most_ro
 from lavax.backends.vulkan.emit.linalg.lu_in_registers import most_columns
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.linalg.reflected_panel import panel_width
+from lavax.backends.vulkan.emit.linalg.triangular_solve_ahead import most_solved_ahead
 from lavax.backends.vulkan.emit.linalg.triangular_solve_in_shared_memory import most_solved
 from lavax.backends.vulkan.emit.lines_in_turn import lines_at_a_time
 from lavax.backends.vulkan.emit.loop.registers.choose import in_registers
@@ -152,7 +153,7 @@ def _matrices(profile: DeviceProfile) -> Matrices:
     if profile.kind == "gpu":
         return Matrices(
             cholesky=cholesky,
-            solved=lambda sides, dtype: most_solved(dtype, profile),
+            solved=lambda right: most_solved_ahead(right, profile) or most_solved(right.dtype, profile),
             eliminated=lambda rows, dtype: most_columns(rows, dtype, profile),
             cuts_by_kernels=True,
             rotated=lambda dtype: most_rotated(dtype, profile),

@@ -11,7 +11,7 @@ from typing import Any
 
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Graph, Node
-from lavax.ir.types import DType
+from lavax.ir.types import DType, TensorType
 from lavax.passes.target.kernel_limits import MATRICES, MAX_LOOP_ITERATIONS
 
 
@@ -163,8 +163,9 @@ class Sorting:
     longest_selected: int = 0
 
 
-def _any_sides(sides: int, dtype: DType) -> int:
-    return MATRICES.solved_for_few_sides if sides < MATRICES.few_sides else MATRICES.solved_for_many_sides
+def _any_sides(right: TensorType) -> int:
+    is_few = right.shape[-1] < MATRICES.few_sides
+    return MATRICES.solved_for_few_sides if is_few else MATRICES.solved_for_many_sides
 
 
 def _no_columns(rows: int, dtype: DType) -> int:
@@ -187,8 +188,8 @@ class Matrices:
     cholesky: int = MATRICES.cholesky
     # The most columns of a matrix of so many rows that one kernel reflects while registers hold it; 0 if none does.
     reflected_in_registers: Callable[[int, DType], int] = _no_columns
-    # The most rows of a triangle that one kernel solves for so many right sides.
-    solved: Callable[[int, DType], int] = _any_sides
+    # The most rows of a triangle that one kernel solves for such right sides.
+    solved: Callable[[TensorType], int] = _any_sides
     # The most columns of a matrix of so many rows that one kernel eliminates whose workgroups keep them in registers; 0
     # if there are too many rows, or no such kernel.
     eliminated: Callable[[int, DType], int] = _no_columns

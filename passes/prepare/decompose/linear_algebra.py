@@ -96,7 +96,7 @@ def triangular_solution(
 ) -> Node:
     """Solves for one half of the unknowns, substitutes them, and solves for the others."""
     size = matrix.shape[-1]
-    most = matrices.solved(right.shape[-1], right.dtype)
+    most = matrices.solved(right.type)
     if size <= most:
         return build("triangular_solve", matrix, right, lower=lower, transposed=transposed, unit_diagonal=unit)
     half = _cut(size, most, matrices)
