@@ -6,25 +6,41 @@ from typing import Any
 
 from lavax.ir.types import int32
 from lavax.linalg.complex_matrices import adjoint
-from lavax.linalg.decompositions import eigvalsh, svd, svdvals
+from lavax.linalg.decompositions import eigvalsh, qr, svd, svdvals
 from lavax.linalg.matrices import epsilon, is_empty, matrices, square_matrices, unit_matrices
-from lavax.linalg.solving import inv
+from lavax.linalg.solving import inv, solve_triangular
 from lavax.numpy._core.errors import shape_error
 from lavax.numpy._core.movement import reshaped
 from lavax.numpy._core.number_arguments import whole_number
 from lavax.numpy._core.operands import ArrayLike, as_value, cast, own
 from lavax.numpy.arrays.complex_parts import conj, real
-from lavax.numpy.arrays.manipulation import expand_dims
-from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, subtract
-from lavax.numpy.elementwise.comparison import greater, not_equal, where
+from lavax.numpy.arrays.manipulation import expand_dims, matrix_transpose
+from lavax.numpy.elementwise.arithmetic import abs, add, divide, multiply, square, subtract
+from lavax.numpy.elementwise.comparison import greater, less, not_equal, where
+from lavax.numpy.elementwise.extrema import maximum, minimum
 from lavax.numpy.products.linear_algebra import matmul
+from lavax.numpy.reductions.reductions import all as all_of
 from lavax.numpy.reductions.reductions import any as any_of
 from lavax.numpy.reductions.reductions import count_nonzero, squared_length
 from lavax.numpy.reductions.reductions import max as max_over
 from lavax.numpy.reductions.reductions import sum as sum_over
 from lavax.tracer import with_weak
+from lavax.tracer.control_flow.branches import cond
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
+
+
+# Singular values of matrices of no more rows or columns take fewer kernels than factors Q·R and what follows them.
+_FEW_VALUES = 16
+# The larger extent over the smaller one, from which on most of a decomposition's time is that of factors Q·R, which it
+# begins with.
+_OBLONG = 2
+
+
+def _is_oblong(matrix: Value) -> bool:
+    """Whether a pseudoinverse begins with factors Q·R, and needs nothing else if the rank is full."""
+    least, most = sorted(matrix.shape[-2:])
+    return not matrix.type.dtype.is_complex and least > _FEW_VALUES and most >= _OBLONG * least
 
 
 def _relative(value: Value, tolerance: ArrayLike | None) -> ArrayLike:
@@ -61,12 +77,23 @@ def pinv(
 def _inverse_and_values(value: Value, relative: ArrayLike, hermitian: bool = False) -> tuple[Value, Value]:
     """The pseudoinverses, and the singular values that they are found by."""
 
-    @custom_jvp
-    def inverse(matrix: Value) -> tuple[Value, Value]:
+    def by_values(matrix: Value) -> tuple[Value, Value]:
         left, values, right = svd(matrix, full_matrices=False, hermitian=hermitian)
         kept = greater(values, _limit(values, relative))
         inverses = where(kept, divide(1.0, where(kept, values, 1.0)), 0.0)
         return matmul(multiply(adjoint(right), expand_dims(inverses, -2)), adjoint(left)), values
+
+    @custom_jvp
+    def inverse(matrix: Value) -> tuple[Value, Value]:
+        if hermitian or not _is_oblong(matrix):
+            return by_values(matrix)
+        is_high = matrix.shape[-2] > matrix.shape[-1]
+        q, r = qr(matrix if is_high else matrix_transpose(matrix))
+        of_triangle = solve_triangular(r, unit_matrices(r, r.shape[-1]))
+        surely = _surely_has_full_rank(r, of_triangle, relative, max(matrix.shape[-2:]))
+        of_triangle = cond(surely, lambda found, r: found, lambda found, r: by_values(r)[0], of_triangle, r)
+        found = matmul(of_triangle, matrix_transpose(q))
+        return found if is_high else matrix_transpose(found), svdvals(r)
 
     @inverse.defjvp
     def tangent(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -84,6 +111,25 @@ def _inverse_and_values(value: Value, relative: ArrayLike, hermitian: bool = Fal
 
     found: tuple[Value, Value] = inverse(value)
     return found
+
+
+def _surely_has_full_rank(triangle: Value, inverse: Value, relative: ArrayLike, extent: int) -> Value:
+    """Whether no singular value of any of the matrices with these triangles counts as zero, however it is rounded.
+
+    By bounds of the largest singular values of the triangles and of their inverses.
+    """
+    conditions = multiply(_square_of_bound(triangle), _square_of_bound(inverse))
+    least = maximum(2.0 * as_value(relative), 2.0 * extent * epsilon(triangle))
+    if least.ndim:
+        least = least[..., 0]
+    return all_of(less(multiply(conditions, square(least)), 1.0))
+
+
+def _square_of_bound(matrix: Value) -> Value:
+    """What the square of the largest singular value does not exceed (Golub and Van Loan, 2.3.2 and 2.3.3)."""
+    magnitudes = abs(matrix)
+    by_sums = multiply(*(max_over(sum_over(magnitudes, axis), -1) for axis in (-2, -1)))
+    return minimum(by_sums, sum_over(squared_length(matrix), (-2, -1)))
 
 
 def matrix_rank(

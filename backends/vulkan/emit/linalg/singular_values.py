@@ -42,6 +42,14 @@ for (int e = lane; e < columns * columns; e += LOCAL)
     x.data[VECTORS + e] = e / columns == e % columns ? 1.0 : 0.0;
 """
 _PAIR = "ivec2 pair = players(t, turn, even - 1);\nint p = pair.x, q = pair.y;"
+# Of the lanes that share a pair.
+_FOLD_PAIR = """
+for (int width = WIDE / 2; width > 0; width /= 2) {
+    of_p += subgroupShuffleXor(of_p, uint(width));
+    of_q += subgroupShuffleXor(of_q, uint(width));
+    across += subgroupShuffleXor(across, uint(width));
+}
+"""
 # Half the angle's tangent in place of the cosine, so that rounding errors do not add up.
 _TURN = """
 {
@@ -104,29 +112,33 @@ def _exchange(count: str, first: str, second: str) -> str:
     return _EXCHANGE.strip().replace("COUNT", count).replace("FIRST", first).replace("SECOND", second)
 
 
-# Each invocation owns pairs of columns.
+# Each invocation owns pairs of columns, or has some rows of them. All lanes of a subgroup take as many turns.
 _SVD = """
 int even = (columns + 1) / 2 * 2, first_match = even - columns;
+int aside = lane % WIDE, down = lane / WIDE;
 for (int sweep = 0; sweep < SWEEPS && bad == 0.0; ++sweep) {
     real rotated = 0.0;
     for (int turn = 0; turn < even - 1; ++turn) {
         meet();
-        for (int t = first_match + lane; t < even / 2; t += LOCAL) {
+        for (int start = first_match; start < even / 2; start += LOCAL / WIDE) {
+            int t = min(start + down, even / 2 - 1);
+            bool is_match = start + down < even / 2;
             PAIR
             real of_p = 0.0, of_q = 0.0, across = 0.0;
-            for (int r = 0; r < rows; ++r) {
+            for (int r = aside; r < rows; r += WIDE) {
                 real first = x.data[work + r * kept + p], second = x.data[work + r * kept + q];
                 of_p += first * first;
                 of_q += second * second;
                 across += first * second;
             }
-            if (abs(across) > NEGLIGIBLE * sqrt(of_p) * sqrt(of_q) && across != 0.0) {
+            FOLD
+            if (is_match && abs(across) > NEGLIGIBLE * sqrt(of_p) * sqrt(of_q) && across != 0.0) {
                 real tilt = (of_q - of_p) / (2.0 * across);
                 real slope = 1.0 / (abs(tilt) + sqrt(1.0 + tilt * tilt));
                 slope = tilt < 0.0 ? -slope : slope;
                 real c = 1.0 / sqrt(1.0 + slope * slope), s = slope * c;
                 rotated = 1.0;
-                for (int k = 0; k < rows; ++k) TURN_LEFT
+                for (int k = aside; k < rows; k += WIDE) TURN_LEFT
                 TURN_RIGHT
             }
         }
@@ -179,9 +191,24 @@ for (int k = known; k < kept; ++k) {
 """
 
 
+def _in_shared_memory(profile: DeviceProfile) -> bool:
+    """Whether a matrix has one subgroup, which exchanges values, and is in shared memory with its vectors: on a GPU.
+
+    Memory is in a CPU driver's cache.
+    """
+    return profile.kind == "gpu" and profile.subgroup_shuffle and profile.knows_subgroup_size
+
+
+def _lanes_of_pair(columns: int, lanes: int) -> int:
+    """How many lanes share a pair if all pairs of a turn are rotated at once."""
+    return 1 << max((lanes // max((columns + 1) // 2, 1)).bit_length() - 1, 0)
+
+
 def emit_svd(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of svd."""
-    routine = MatrixRoutine(kernel, profile, lifted)
+    is_shared = _in_shared_memory(profile)
+    routine = MatrixRoutine(kernel, profile, lifted, in_subgroup=is_shared)
+    wide = _lanes_of_pair(routine.columns, profile.subgroup_size) if is_shared else 1
     limits = np.finfo(routine.dtype.numpy)
     attrs = routine.node.attrs
     routine.declare(PLAYERS)
@@ -189,29 +216,41 @@ def emit_svd(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     place = "left" if vectors else "scratch"
     routine.starts(place, *(["right"] if vectors else []))
     routine.integer("kept", routine.rows if vectors and attrs["complete"] else routine.columns)
+    memory = "whole[" if is_shared else "x.data["
+
+    def write(text: str) -> None:
+        routine.write(text.replace("x.data[", memory))
+
+    if is_shared:
+        routine.declare(f"shared real whole[{routine.node.type.size // routine.count}];")
     routine.write(f"int work = {place};")
-    routine.load("x.data[work + r * kept + c]")
-    routine.write(_SCALE.replace("GREATEST", routine.number(limits.max)))
+    routine.load(f"{memory}work + r * kept + c]")
+    write(_SCALE.replace("GREATEST", routine.number(limits.max)))
     if vectors:
-        routine.write(_IDENTITY.replace("VECTORS", "right"))
+        write(_IDENTITY.replace("VECTORS", "right"))
     turn_right = _turn("right + p * columns + k", "right + q * columns + k")
     algorithm = _SVD.replace("TURN_LEFT", _turn("work + k * kept + p", "work + k * kept + q"))
-    algorithm = algorithm.replace("TURN_RIGHT", f"for (int k = 0; k < columns; ++k) {turn_right}" if vectors else "")
+    algorithm = algorithm.replace(
+        "TURN_RIGHT", f"for (int k = aside; k < columns; k += WIDE) {turn_right}" if vectors else ""
+    )
+    algorithm = algorithm.replace("FOLD", _FOLD_PAIR.strip() if wide > 1 else "").replace("WIDE", str(wide))
     algorithm = algorithm.replace("PAIR", _PAIR).replace("SWEEPS", str(_SWEEPS))
     negligible = f"({routine.number(_NEGLIGIBLE_COSINE * limits.eps)} * sqrt(real(rows)))"
-    routine.write(algorithm.replace("NEGLIGIBLE", negligible))
+    write(algorithm.replace("NEGLIGIBLE", negligible))
     exchange = [
         _exchange("columns", "right + k * columns + j", "right + best * columns + j"),
         _exchange("rows", "work + j * kept + k", "work + j * kept + best"),
     ]
-    routine.write(_ORDER.replace("BEFORE", ">").replace("EXCHANGE", "\n".join(exchange) if vectors else ""))
+    write(_ORDER.replace("BEFORE", ">").replace("EXCHANGE", "\n".join(exchange) if vectors else ""))
     if vectors:
-        routine.write(_LEFT.replace("UNIT", routine.number(limits.eps)).replace("LEAST", routine.number(limits.tiny)))
-        routine.write("meet();")
+        write(_LEFT.replace("UNIT", routine.number(limits.eps)).replace("LEAST", routine.number(limits.tiny)))
+        write("meet();")
         other = "for (int j = 0; j < rows; ++j) x.data[work + j * kept + k] *= -1.0;"
-        routine.write(_SIGNS.replace("VECTORS", "right").replace("OTHER", other))
+        write(_SIGNS.replace("VECTORS", "right").replace("OTHER", other))
     else:
-        routine.write("for (int e = lane; e < rows * columns; e += LOCAL) x.data[work + e] = 0.0;")
-    routine.write("for (int k = lane; k < columns; k += LOCAL) x.data[k] *= scale;")
-    routine.write(_FAIL.replace("FAILED", routine.number(nan)))
+        write("for (int e = lane; e < rows * columns; e += LOCAL) x.data[work + e] = 0.0;")
+    write("for (int k = lane; k < columns; k += LOCAL) x.data[k] *= scale;")
+    write(_FAIL.replace("FAILED", routine.number(nan)))
+    if is_shared:
+        routine.write("meet();\nfor (int e = lane; e < size; e += LOCAL) x.data[e] = whole[e];")
     return routine.close()

@@ -32,6 +32,7 @@ class SolvesAhead:
     most_groups: int = 264  # workgroups; more of them leave nothing idle that products would use
     workers: int = 16  # subgroups that prepare
     at_once: int = 4  # elements of a row that a lane loads before it needs the first
+    together: int = 4  # unknowns, which all lanes of the solver find: an exchange takes longer than a product
 
 
 AHEAD = SolvesAhead()
@@ -247,17 +248,27 @@ class AheadEmitter:
             line("int first = (block - 1) * LANES;")
             for k in lanes:
                 line(f"sum -= before[at + {k}] * known[first + {k}];")
-        if not self.unit:
-            line("real inverse = inverses[turn * LANES + lane];")
-        unknown = "sum" if self.unit else "sum * inverse"
-        line("reals found = sum, told;")
-        for k in lanes:
-            line(f"told = subgroupShuffle({unknown}, {k}u);")
-            # Later unknowns, which may be infinite, must not reach earlier ones as products with zeros.
-            line(f"found = lane == {k} ? told : found;")
-            if k + 1 < self.lanes:
-                line(f"sum -= t{k} * told;")
+        line("reals found = sum;")
+        for k in lanes[:: AHEAD.together]:
+            with self.body.block(""):
+                self._substitute(lanes[k : k + AHEAD.together])
         line("known[block * LANES + lane] = found;")
+
+    def _substitute(self, steps: range) -> None:
+        """All lanes find some neighbouring unknowns of the block, and subtract from their sums what these take."""
+        line, first = self.body.line, steps[0]
+        for k in steps:
+            line(f"reals x{k} = subgroupShuffle(sum, {k}u);")
+        for k in steps:
+            for earlier in range(first, k):
+                line(f"x{k} -= own[turn * TILE + {k} * STRIDE + {earlier}] * x{earlier};")
+            if not self.unit:
+                line(f"x{k} *= inverses[turn * LANES + {k}];")
+        for k in steps:
+            # Later unknowns, which may be infinite, must not reach earlier ones as products with zeros.
+            line(f"found = lane == {k} ? x{k} : found;")
+            if k + 1 < self.lanes:
+                line(f"sum -= t{k} * x{k};")
 
 
 def solve_ahead(kernel: Kernel, profile: DeviceProfile) -> Launch:
