@@ -29,7 +29,6 @@ from lavax.tracer.control_flow.branches import cond
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
 
-
 # Singular values of matrices of no more rows or columns take fewer kernels than factors Q·R and what follows them.
 _FEW_VALUES = 16
 # The larger extent over the smaller one, from which on most of a decomposition's time is that of factors Q·R, which it
