@@ -123,6 +123,7 @@ class _Emission(Dispatches):
     """The state of making one plan: its branches and loops, and the dispatches in them."""
 
     _around: str | None = None  # the flag of the branch or turn that commands are in
+    _loop: str | None = None  # the flag of the loop of dispatches that they are in
 
     def plan(self) -> Plan:
         first = written_first(steps_of(self.program.steps), self.profile)
@@ -206,8 +207,16 @@ class _Emission(Dispatches):
     def _while(self, command: kernel_commands.Until) -> list[Command]:
         turns = self._turns_of(command)
         if turns is None:
-            return [UntilFlag(self.flags.index(command.flag), tuple(self._commands(command.commands)))]
+            within, self._loop = self._loop, command.flag
+            commands = tuple(self._commands(command.commands))
+            self._loop = within
+            return [UntilFlag(self.flags.index(command.flag), commands, self._is_in_branch)]
         return self._stopping(command, turns)
+
+    @property
+    def _is_in_branch(self) -> bool:
+        """Whether commands may be skipped while the loop around them, if there is one, goes on."""
+        return self._around not in (None, self._loop)
 
     def _turns_of(self, command: kernel_commands.Repeat | kernel_commands.Until) -> Turns | While | None:
         """What one workgroup runs of a loop. Arrays that a turn writes are read through descriptors, too, unless their
@@ -245,7 +254,7 @@ class _Emission(Dispatches):
         dispatch = self._of_workgroup(command, loop.shader, own, loop.words, work_until_stopped(turns))
         return [
             Dispatch(begin, slots, words, (1, 1, 1), True, guard),
-            UntilFlag(self.flags.index(flag), (dispatch,)),
+            UntilFlag(self.flags.index(flag), (dispatch,), self._is_in_branch),
         ]
 
     def _has_workgroup_loops(self) -> bool:

@@ -180,10 +180,14 @@ class RepeatDispatches:
 
 @dataclass(frozen=True)
 class UntilFlag:
-    """Commands that repeat until the flag with that number is 0; the host checks it now and then."""
+    """Commands that repeat until the flag with that number is 0; the host checks it now and then.
+
+    `may_be_skipped`: they are in a branch. If it is not taken, the first turn sets the flag to 0.
+    """
 
     flag: int
     commands: tuple[Command, ...]
+    may_be_skipped: bool = False
 
 
 Command = Union[Dispatch, RepeatDispatches, UntilFlag]  # noqa: UP007  # names of classes defined above use it

@@ -84,7 +84,8 @@ def _written_command(command: Command, shaders: dict[Shader, int]) -> list[Any]:
     if isinstance(command, RepeatDispatches):
         return ["repeat", command.count, [_written_command(inner, shaders) for inner in command.commands]]
     if isinstance(command, UntilFlag):
-        return ["until", command.flag, [_written_command(inner, shaders) for inner in command.commands]]
+        inner = [_written_command(inner, shaders) for inner in command.commands]
+        return ["until", command.flag, inner, command.may_be_skipped]
     return [
         shaders[command.shader],
         command.slots,
@@ -113,8 +114,8 @@ def _read_command(command: Sequence[Any], shaders: Sequence[Shader]) -> Command:
     match command:
         case ["repeat", count, inner]:
             return RepeatDispatches(count, _read_commands(inner, shaders))
-        case ["until", flag, inner]:
-            return UntilFlag(flag, _read_commands(inner, shaders))
+        case ["until", flag, inner, may_be_skipped]:
+            return UntilFlag(flag, _read_commands(inner, shaders), may_be_skipped)
     number, slots, words, groups, barrier, name, counts, seen, work, parts, copies = command
     x, y, z = groups
     return Dispatch(

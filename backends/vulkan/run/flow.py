@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from lavax.backends.vulkan.api.queue import Queue, Submission
-from lavax.backends.vulkan.run.cuts import Cuts
+from lavax.backends.vulkan.run.cuts import Cuts, Pace
 from lavax.backends.vulkan.run.sequence import FLAG_CHECKS, LongTurns, Once, Part, ShortTurns
 from lavax.base.quick_dataclasses import dataclass
 
@@ -28,6 +28,13 @@ class _Sent:
     at: float
     is_alone: bool  # nothing else was in flight
     note: Note
+
+
+def _wished(pace: Pace, done: int) -> int:
+    """The turns of the next submission of a loop that has had so many."""
+    if not pace.is_measured:
+        return FLAG_CHECKS.largest
+    return max(1, int(FLAG_CHECKS.seconds / pace.seconds), int(FLAG_CHECKS.share * done))
 
 
 class Flow:
@@ -69,13 +76,15 @@ class Flow:
             left -= turns
 
     def _until(self, loop: ShortTurns) -> None:
-        wished = FLAG_CHECKS.first
+        done, most = 0, 1 if loop.may_be_skipped else FLAG_CHECKS.first
         while True:
-            self._send_turns(loop, min(wished, loop.most, self._cuts.turns(loop.pace)))
+            turns = min(_wished(loop.pace, done), most, loop.most, self._cuts.turns(loop.pace))
+            self._send_turns(loop, turns)
             self._finish(0)
             if not self._is_set(loop.flag):
                 return
-            wished *= FLAG_CHECKS.growth
+            done += turns
+            most *= FLAG_CHECKS.growth
 
     def _repeat(self, loop: LongTurns) -> None:
         left = loop.count

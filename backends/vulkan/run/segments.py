@@ -29,11 +29,15 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Segments that run `count` times or, if that is None, until the flag with that number is 0."""
+    """Segments that run `count` times or, if that is None, until the flag with that number is 0.
+
+    `may_be_skipped`: they are in a branch.
+    """
 
     segments: tuple[Segment, ...]
     count: int | None
     flag: int
+    may_be_skipped: bool = False
     pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,7 +71,7 @@ def segments_of(commands: Sequence[Command], cuts: Cuts, repeated: bool = False)
         elif isinstance(command, RepeatDispatches):
             segments.append(Loop(segments_of(command.commands, cuts, True), command.count, 0))
         elif command is not None:
-            segments.append(Loop(segments_of(command.commands, cuts, True), None, command.flag))
+            segments.append(Loop(segments_of(command.commands, cuts, True), None, command.flag, command.may_be_skipped))
     return tuple(segments)
 
 

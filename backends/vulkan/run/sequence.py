@@ -25,10 +25,13 @@ from lavax.base.quick_dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FlagChecks:
-    """Turns per submission of a loop that depends on data. No benchmark has such a loop yet."""
+    """Turns per submission of a loop that depends on data; docs/performance/linear_algebra_on_gpus.md, "Loops that
+    the host looks at". Surplus turns of a loop that has ended take time, too, and so does every look."""
 
-    first: int = 4
-    growth: int = 4  # from one submission to the next
+    first: int = 4  # until it is known how long a turn takes
+    growth: int = 4  # at most, from one submission to the next
+    seconds: float = 2e-4  # of a submission, at least
+    share: float = 1 / 4  # of all turns before, if that is more
     largest: int = 256
 
 
@@ -47,7 +50,8 @@ class Once:
 class ShortTurns:
     """A loop, several of whose turns make a submission: up to `most`, of so many `command_buffers` each.
 
-    It has `count` turns or, if that is None, goes on until the flag with that number is 0.
+    It has `count` turns or, if that is None, goes on until the flag with that number is 0. `may_be_skipped`: it is
+    in a branch; if that is not taken, the first turn sets the flag to 0.
     """
 
     submission: Submission
@@ -56,6 +60,7 @@ class ShortTurns:
     count: int | None
     flag: int
     pace: Pace
+    may_be_skipped: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +107,8 @@ def _loop(loop: Loop, buffers: Mapping[Batch, Any], queue: Queue, cuts: Cuts) ->
     commands = in_order(turn, buffers)
     most = max(1, BOUNDS.command_buffers // max(len(commands), 1))
     most = min(most, FLAG_CHECKS.largest if loop.count is None else loop.count)
-    return ShortTurns(Submission(queue, commands * most), len(commands), most, loop.count, loop.flag, loop.pace)
+    submission = Submission(queue, commands * most)
+    return ShortTurns(submission, len(commands), most, loop.count, loop.flag, loop.pace, loop.may_be_skipped)
 
 
 def _is_over(segments: Segment | Sequence[Segment], cuts: Cuts) -> bool:
