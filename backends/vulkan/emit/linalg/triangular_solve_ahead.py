@@ -120,8 +120,8 @@ class AheadEmitter:
             row = self._row("r", f"e / {self.width}")
             column = routine.position("own", "min(first_side + side, sides - 1)", sides)
             element = routine.element(flatten((*self.batch, row, column), self.right.shape))
-            value = f"known[e / {self.width}]" + ("[side]" if self.width > 1 else "")
-            body.line(f"if (first_side + side < sides) {element} = {value};")
+            found = f"known[e / {self.width}]" + ("[side]" if self.width > 1 else "")
+            body.line(f"if (first_side + side < sides) {element} = {found};")
         text = ShaderText(
             body.uses, body.scopes[0].lines, (local, 1), self._declarations(), subgroup_size=self.lanes, shuffles=True
         )
