@@ -197,7 +197,8 @@ def _scatters(profile: DeviceProfile) -> Scatters:
     `python -m benchmarks selection`.
     """
     if profile.kind == "gpu":
-        return Scatters(joined_in_place=frozenset(("i32", "u32")), at_once=True)
+        longs = ("i64",) if profile.int64 and profile.adds_longs else ()
+        return Scatters(joined_in_place=frozenset(("i32", "u32", *longs)), at_once=True)
     floats = ("f32",) if profile.adds_floats and profile.knows_subgroup_size else ()
     words = ("f32", "i32", "u32") if profile.subgroup_shuffle and profile.knows_subgroup_size else ()
     return Scatters(

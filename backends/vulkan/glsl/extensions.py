@@ -18,6 +18,7 @@ EXTENSIONS: dict[str, str] = {
     "storage_16bit": "#extension GL_EXT_shader_16bit_storage : require\n",
     "shuffle": "#extension GL_KHR_shader_subgroup_shuffle : require\n",
     "atomic_float": "#extension GL_EXT_shader_atomic_float : require\n",
+    "atomic_int64": "#extension GL_EXT_shader_atomic_int64 : require\n",
     "unroll": "#extension GL_EXT_control_flow_attributes : require\n",
     "ballot": "#extension GL_KHR_shader_subgroup_ballot : require\n",
     "cooperative_matrix": (

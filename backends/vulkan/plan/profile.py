@@ -67,6 +67,7 @@ class DeviceProfile:
     changing_texels: int  # how many texel buffers a shader may read of what it writes
     memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices use
     adds_floats: bool  # atomically, in buffers, in float32
+    adds_longs: bool  # atomically, in buffers and in shared memory, whole numbers of 64 bits
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, the best first
     converts_matrices: bool  # shaders may reduce a matrix's rows, and use one of sums as an operand
     told_processors: int | None  # each of which runs several workgroups; None if the driver does not tell
@@ -155,6 +156,7 @@ GENERIC_GPU = DeviceProfile(
     changing_texels=64,
     memory_model=False,
     adds_floats=False,
+    adds_longs=False,
     matrices=(),
     converts_matrices=False,
     told_processors=None,
@@ -190,6 +192,7 @@ CPU_DRIVER = DeviceProfile(
     changing_texels=64,
     memory_model=True,
     adds_floats=True,
+    adds_longs=True,
     matrices=(),
     converts_matrices=False,
     told_processors=None,

@@ -42,6 +42,7 @@ from lavax.passes.kernels.scatter_lines import ScatterLines, lines_of
 from lavax.passes.prepare.decompose.order_keys import float_words, floats_of
 from lavax.passes.prepare.decompose.radix_sort import WORD, keys_of, payload_of, sorted_by_bits, with_payload
 from lavax.passes.prepare.decompose.sorting import order_of_rows, uses_radix_sort
+from lavax.passes.prepare.decompose.sums_in_whole_numbers import summed
 from lavax.passes.target.kernel_limits import LISTS, MAX_LOOP_ITERATIONS, PLACES, ROWS
 from lavax.passes.target.target import Target
 
@@ -61,6 +62,7 @@ class ScatterLimits:
     always_small: int = 1 << 16  # elements that the copies may have in all, however few the updates are
     enough_copies: int = 32  # lines of all copies from which on copies pay
     elements_set_per_update: int = 4  # of an array that is written anew for its updates, at most
+    elements_summed_per_update: int = 4  # of an array whose floats are added as whole numbers, at most
     updates_per_element: int = 2  # so many copies of a large array pay for one update of each element
     most_copies: int = 4  # of a large array: enough to keep a processor busy
     least_row: int = 2  # elements of an update that is joined as a row
@@ -89,9 +91,13 @@ def _scatter(node: Node, target: Target) -> Node:
     lines, keys = lines_of(node), indices[0].type.size
     steps = prod(indices[0].shape[place] for place in lines.serial)
     count = array.type.size // prod(array.shape[axis] for axis in lines.along)
-    if steps <= _few(node, target) or (keys > steps and count >= _LIMITS.many_lines and steps <= MAX_LOOP_ITERATIONS):
-        return node
     join = node.op.removeprefix("scatter_")
+    if steps <= _few(node, target):
+        return node
+    if _is_summed_in_whole_numbers(node, join, target) and count >= _LIMITS.many_lines:
+        return _in_whole_numbers(node, target)
+    if keys > steps and count >= _LIMITS.many_lines and steps <= MAX_LOOP_ITERATIONS:
+        return node
     if _is_joined_by_rows(node, target):
         return _by_lists(node, join) if _is_joined_by_lists(node, join) else _by_rows(node, join, target)
     is_in_place = _is_joined_in_place(node, join, target)
@@ -108,6 +114,8 @@ def _scatter(node: Node, target: Target) -> Node:
     if wide != array.dtype:
         found = scatter(join, cast(array, wide), cast(updates, wide), indices, node.attrs["axes"])
         return cast(_scatter(found, target), array.dtype)
+    if _is_summed_in_whole_numbers(node, join, target):
+        return _in_whole_numbers(node, target)
     return _by_segments(node, join, target)
 
 
@@ -139,6 +147,15 @@ def _is_joined_in_place(node: Node, join: str, target: Target) -> bool:
     are_few = target.scatters.at_once or kernels <= _LIMITS.most_kernels
     within = are_few and updates.type.size == indices[0].type.size
     return (join == "add" or (is_compared and held.is_integer)) and within and held.name in dtypes
+
+
+def _is_summed_in_whole_numbers(node: Node, join: str, target: Target) -> bool:
+    """Whether single floats are added in any order. What is found of all places of the array is written and read."""
+    array, updates, *indices = node.operands
+    are_elements = updates.type.size == indices[0].type.size
+    is_dense = array.type.size <= _LIMITS.elements_summed_per_update * updates.type.size
+    suits = join == "add" and array.dtype == float32 and are_elements and is_dense
+    return suits and target.scatters.at_once and "i64" in target.scatters.joined_in_place
 
 
 def _is_joined_by_rows(node: Node, target: Target) -> bool:
@@ -232,6 +249,13 @@ def _by_places(node: Node, join: str, target: Target) -> Node:
     last = _joined_to(splat(-1, index_type((length,))), iota(places.type, 0), places, "maximum", target)
     is_set = broadcast(greater_equal(last, splat(0, last.type)), held.shape, (0,))
     return reshape(where(is_set, gather(lines, (last,), (0,)), held), array.shape)
+
+
+def _in_whole_numbers(node: Node, target: Target) -> Node:
+    array, updates, *indices = node.operands
+    places = reshape(_flat_positions(indices, array.shape), (updates.type.size,))
+    held, joining = (reshaped(operand, (operand.type.size,)) for operand in (array, updates))
+    return reshaped(summed(held, joining, places, lambda *args: _joined_to(*args, target)), array.shape)
 
 
 def _floats_by_places(node: Node, join: str, places: Node, target: Target) -> Node:

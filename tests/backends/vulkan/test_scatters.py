@@ -28,6 +28,11 @@ def joins_in_place() -> bool:
     return "i32" in scatters.joined_in_place and not scatters.at_once
 
 
+def has_longs() -> bool:
+    """Whether a GPU like the device adds whole numbers of 64 bits atomically."""
+    return "i64" in as_gpu().target.scatters.joined_in_place
+
+
 def operations(op_graph: Graph) -> set[str]:
     return {node.op for node in prepare(op_graph, backend().target).nodes}
 
@@ -123,10 +128,11 @@ def test_gpus_join_whole_numbers_to_their_places_at_once(op: str, dtype: str, le
     index = np.where(RANDOM.random(count) < 0.3, 3, RANDOM.integers(-2, length + 2, count)).astype(np.int32)
     program = scattered(op, array, updates, [index], (0,))
     joins = [node for node in prepare(program, as_gpu().target).nodes if node.op == "join_places"]
-    assert len(joins) == (dtype != "float32" or op != "add")
+    assert len(joins) == (1 if dtype != "float32" or op != "add" else 2 if length != 300 and has_longs() else 0)
     source = as_gpu().lower(program).as_text("glsl")
     assert ("int held[300]" in source) == bool(joins and length == 300)
     assert ("int owners[" in source) == bool(joins and count == 40_000 and (op != "minimum" or dtype == "float32"))
+    assert ("atomicMax(U32" in source) <= (" < v" in source), "an extreme is read first"
     (found,) = run(program, [array, updates, index], device=as_gpu())
     np.testing.assert_array_equal(found, interpret(program, array, updates, index)[0])
 
@@ -341,3 +347,65 @@ def test_a_batch_of_scatters_is_dealt_out_too() -> None:
     (found,) = run(graph_of(inputs, [node]), [array, updates, index])
     np.add.at(array, (batch, index), updates)
     np.testing.assert_array_equal(found, array)
+
+
+def whole_sums(array: np.ndarray, updates: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """What a GPU adds as whole numbers."""
+    program = scattered("add", array, updates, [index], (0,))
+    joins = [node for node in prepare(program, as_gpu().target).nodes if node.op == "join_places"]
+    assert [node.dtype.name for node in joins] == ["u32", "i64"]
+    (found,) = run(program, [array, updates, index], device=as_gpu())
+    return found
+
+
+@pytest.mark.skipif("not has_longs()")
+@pytest.mark.parametrize("length", [900, 9000, 50_000])
+def test_sums_of_floats_as_whole_numbers_have_the_same_bits_in_any_order(length: int) -> None:
+    """A third of the updates meet, exponents differ by 2^-40 to 2^40, and signs cancel."""
+    array, count = RANDOM.normal(size=length).astype(np.float32), 30_000
+    updates = (RANDOM.normal(size=count) * 2.0 ** RANDOM.integers(-40, 40, count)).astype(np.float32)
+    index = np.where(RANDOM.random(count) < 0.3, 7, RANDOM.integers(-2, length + 2, count)).astype(np.int32)
+    found, order = whole_sums(array, updates, index), RANDOM.permutation(count)
+    np.testing.assert_array_equal(found, whole_sums(array, updates[order], index[order]))
+    inside = (index >= 0) & (index < length)
+    exact, sizes = array.astype(np.float64), np.abs(array).astype(np.float64)
+    np.add.at(exact, index[inside], updates[inside].astype(np.float64))
+    np.maximum.at(sizes, index[inside], np.abs(updates[inside]))
+    # One rounding of the sum, one of what is added to it, and what 48 bits lose of each update.
+    bound = 2.0**-23 * (np.abs(exact) + np.abs(array)) + count * 2.0**-46 * sizes
+    np.testing.assert_array_less(np.abs(found - exact), bound)
+
+
+@pytest.mark.skipif("not has_longs()")
+def test_sums_as_whole_numbers_of_infinities_and_of_what_has_no_hidden_bit() -> None:
+    inf, nan, most = np.inf, np.nan, np.finfo(np.float32).max
+    tiny = 0.0 if denormals.are_flushed() else 1e-45
+    special = [[inf, 1, 2], [-inf, inf, 1], [nan, 1, 2], [-nan, -inf, 3], [-inf, -inf, most], [most, most, 0]]
+    small = [[1e-38, -1e-38, tiny], [tiny, tiny, tiny], [0.0, -0.0, 0.0], [-(2.0**-126), -(2.0**-126), 1.0]]
+    rows, length = [*special, [most, -most, 0], *small], 700
+    places = [np.repeat(np.arange(len(rows)), 3), RANDOM.integers(len(rows), length - 1, 900)]
+    index, updates = np.concatenate(places).astype(np.int32), np.append(rows, np.ones(900)).astype(np.float32)
+    array = np.zeros(length, np.float32)
+    array[-1] = -0.0
+    with np.errstate(all="ignore"):
+        exact = array.astype(np.float64)
+        np.add.at(exact, index, updates.astype(np.float64))
+        expected = exact.astype(np.float32)
+    found = whole_sums(array, updates, index)
+    np.testing.assert_array_equal(found, expected)
+    assert np.signbit(found[-1])
+
+
+@pytest.mark.skipif("not has_longs()")
+@pytest.mark.parametrize(("shape", "axes", "count"), [((2, 50_000), (0, 1), 30_000), ((300, 400), (1,), 300)])
+def test_sums_as_whole_numbers_of_several_axes(shape: tuple[int, ...], axes: tuple[int, ...], count: int) -> None:
+    """Rows of an array, too, whose updates are elements of the same rows."""
+    array = RANDOM.normal(size=shape).astype(np.float32)
+    indices = [RANDOM.integers(-2, shape[axis] + 2, (count, 40)[: len(shape)]).astype(np.int32) for axis in axes]
+    if axes == (1,):
+        indices.insert(0, np.repeat(np.arange(shape[0], dtype=np.int32)[:, None], 40, 1))
+        axes = (0, 1)
+    updates = RANDOM.normal(size=indices[0].shape).astype(np.float32)
+    program = scattered("add", array, updates, indices, axes)
+    (found,) = run(program, [array, updates, *indices], device=as_gpu())
+    np.testing.assert_allclose(found, interpret(program, array, updates, *indices)[0], rtol=1e-5, atol=1e-5)

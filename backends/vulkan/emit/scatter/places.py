@@ -18,6 +18,7 @@ from lavax.ir.graph import Node
 from lavax.passes.kernels.index import Index, linear, unflatten
 from lavax.passes.kernels.kernel import Kernel
 
+WORD_BITS = 32
 _ATOMICS = {"add": "atomicAdd", "maximum": "atomicMax", "minimum": "atomicMin"}
 
 
@@ -34,6 +35,8 @@ class JoinedPlaces:
         self.vectors = count // self.width
         self.turns = VECTOR // self.width  # of one iteration, which takes four updates
         self.atomic = _ATOMICS[self.routine.node.attrs["join"]]
+        if self.array.dtype.bits > WORD_BITS:
+            self.body.uses.extension("atomic_int64")
 
     def open(self, part: str) -> None:
         """Declares the sizes, and the number of the array that the invocation works on."""

@@ -32,12 +32,30 @@ class SharedPlaces:
 
 
 SHARED_PLACES = SharedPlaces()
+_OWNER_BYTES = 4
 # Joins of updates of which many may have one place. `nonzero` asks for the least position at each of its places, which
 # all differ.
 _MEETING = ("add", "maximum")
 
 
-class _AtOnce(JoinedPlaces):
+# An extreme is read before an update is joined to it: most updates change nothing, and a read takes less time.
+_CHANGES = {"maximum": "<", "minimum": ">"}
+
+
+class _InAnyOrder(JoinedPlaces):
+    """Updates that go to memory at once."""
+
+    def join_one(self, place: str, update: str) -> None:
+        self.body.line(self.joined(self.element(place), update))
+
+    def joined(self, element: str, update: str) -> str:
+        """The statement that joins an update to an element in memory."""
+        comparison = _CHANGES.get(self.routine.node.attrs["join"])
+        condition = f"if ({element} {comparison} {update}) " if comparison else ""
+        return f"{condition}{self.atomic}({element}, {update});"
+
+
+class _AtOnce(_InAnyOrder):
     """Each invocation joins one update, or four neighbours."""
 
     def emit(self) -> Launch:
@@ -47,7 +65,7 @@ class _AtOnce(JoinedPlaces):
         return self.routine.close(self.arrays * self.vectors)
 
 
-class _InSharedMemory(JoinedPlaces):
+class _InSharedMemory(_InAnyOrder):
     """Each workgroup joins a share of the updates to a copy of the array."""
 
     def __init__(self, kernel: Kernel, profile: DeviceProfile, lifted: bool, local: int) -> None:
@@ -92,7 +110,7 @@ class _InSharedMemory(JoinedPlaces):
 
     def join_slot(self) -> None:
         """Joins what the workgroup has found for an element to the array."""
-        self.body.line(f"if (held[k] != {self.identity}) {self.atomic}({self.element('k')}, held[k]);")
+        self.body.line(f"if (held[k] != {self.identity}) {self.joined(self.element('k'), 'held[k]')}")
 
 
 class _FirstInSharedMemory(_InSharedMemory):
@@ -116,23 +134,25 @@ class _FirstInSharedMemory(_InSharedMemory):
             body.line(f"owner = atomicCompSwap(owners[{slot}], -1, {place});")
             body.line(f"owner = owner < 0 ? {place} : owner;")
         body.line(f"if (owner == {place}) {self.atomic}(held[{slot}], {update});")
-        body.line(f"else {self.atomic}({self.element(place)}, {update});")
+        body.line(f"else {self.joined(self.element(place), update)}")
 
     def join_slot(self) -> None:
-        self.body.line(f"if (owners[k] >= 0) {self.atomic}({self.element('owners[k]')}, held[k]);")
+        self.body.line(f"if (owners[k] >= 0) {self.joined(self.element('owners[k]'), 'held[k]')}")
 
 
 def _kind_of(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> type[_AtOnce | _InSharedMemory]:
     (node,) = kernel.graph.outputs
     array, updates, _ = node.operands
     extent, count = array.shape[-1], updates.shape[-1]
-    fits = 4 * extent <= min(SHARED_PLACES.shared_bytes, profile.shared_memory_bytes)
+    fits = array.dtype.bits // 8 * extent <= min(SHARED_PLACES.shared_bytes, profile.shared_memory_bytes)
     slots = extent if fits else SHARED_PLACES.kept
     if lifted or count < max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * slots):
         return _AtOnce
     if fits:
         return _InSharedMemory
-    return _FirstInSharedMemory if node.attrs["join"] in _MEETING else _AtOnce
+    kept_bytes = (array.dtype.bits // 8 + _OWNER_BYTES) * SHARED_PLACES.kept
+    keeps = node.attrs["join"] in _MEETING and kept_bytes <= profile.shared_memory_bytes
+    return _FirstInSharedMemory if keeps else _AtOnce
 
 
 def emit_join_places(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
