@@ -33,7 +33,7 @@ class BlockLimits:
     least: int = 32  # elements of a block
     abreast: int = 1 << 11  # numbers of all blocks in one step, or as many as keep the device busy
     # So many elements are one block, if there are at most so many for each number of one.
-    alone: int = 1 << 11
+    alone: int = 1 << 9
     steps_per_number: int = 16
 
 
