@@ -18,10 +18,10 @@ from lavax.numpy._core.shape_arguments import checked_shape
 from lavax.random.continuous import FORMATS, normal_of, uniform_of
 from lavax.random.keys import Words, bits_of_each, key_of_each, split, split_each
 from lavax.random.parameters import drawn_shape, floating_dtype, spread_parameter
+from lavax.random.rejection import until_each_ends
 from lavax.scipy.incomplete_gamma import gamma_quantile_slope
 from lavax.tracer import bind
 from lavax.tracer.compiled.one_program import one_program
-from lavax.tracer.control_flow.while_loop import while_loop
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
 
@@ -76,7 +76,7 @@ def _accepted_cube(chain: Words, scale: Value, dtype: DType) -> Value:
     slope = lnp.divide(1 / 3, lnp.sqrt(scale))
 
     def is_open(state: _State) -> Value:
-        return lnp.any(lnp.logical_not(state.accepted))
+        return lnp.logical_not(state.accepted)
 
     def proposed(state: _State) -> _State:
         proposal, for_x = split_each(state.proposal, 2)
@@ -93,14 +93,13 @@ def _accepted_cube(chain: Words, scale: Value, dtype: DType) -> Value:
             _chosen(again, state.next, following),
             _chosen(again, proposal, for_proposal),
             _chosen(again, state.uniform, for_uniform),
-            lnp.where(state.accepted, state.cube, cube),
-            lnp.logical_or(state.accepted, fits),
+            cube,
+            fits,
         )
 
     following, for_proposal, for_uniform = split_each(chain, 3)
     start = _State(following, for_proposal, for_uniform, lnp.ones_like(scale), lnp.zeros_like(scale, bool))
-    ended: _State = while_loop(is_open, proposed, start)
-    return ended.cube
+    return until_each_ends(is_open, proposed, start).cube
 
 
 def _chosen(condition: Value, first: Words, second: Words) -> Words:
