@@ -13,21 +13,40 @@ from lavax.ir.graph import INPUT, Node
 
 def asked_by_lane(loop: Node) -> Node | None:
     """What each lane of such a loop asks, a node of its condition; None for other loops."""
-    asked: Node = loop.attrs["condition"].outputs[0]
-    if asked.op != "max" or len(asked.attrs["axes"]) != asked.operands[0].type.rank:
+    asked = _joined_by_maximum(loop.attrs["condition"].outputs[0])
+    return asked if asked is not None and _keeps_ended(loop, asked) else None
+
+
+def _joined_by_maximum(node: Node) -> Node | None:
+    """What a scalar is the maximum of, at once or in parts, which may be padded; None if it is no maximum."""
+    if node.type.rank:
         return None
-    return asked.operands[0] if _keeps_ended(loop, asked.operands[0]) else None
+    found = node
+    while found.op in ("max", "reshape") or (found.op == "pad" and found.attrs["value"] is False):
+        found = found.operands[0]
+    return None if found is node else found
 
 
 def _keeps_ended(loop: Node, condition: Node) -> bool:
     """Whether the body keeps what is carried where the condition of a lane does not hold."""
     asked, body = loop.attrs["condition"], loop.attrs["body"]
     same = dict(zip(asked.inputs, body.inputs, strict=True))
-    return all(
-        output is before
-        or (output.op == "where" and output.operands[2] is before and _is_of_lane(output.operands[0], condition, same))
-        for output, before in zip(body.outputs, body.inputs, strict=False)
-    )
+    return all(_keeps(output, before, condition, same) for output, before in zip(body.outputs, body.inputs, strict=False))
+
+
+def _keeps(output: Node, before: Node, condition: Node, same: Mapping[Node | None, Node]) -> bool:
+    """Whether `output` is `before` where the condition of a lane does not hold."""
+    if output is before:
+        return True
+    if output.op in ("and", "or"):  # a flag by which lanes run stays False, or one by which they have ended stays True
+        flag = condition if output.op == "and" else condition.operands[0] if condition.op == "not" else None
+        return before in output.operands and same.get(flag) is before
+    if output.op != "where":
+        return False
+    choice, held, ended = output.operands
+    if ended is before:
+        return _is_of_lane(choice, condition, same)
+    return held is before and condition.op == "not" and _is_of_lane(choice, condition.operands[0], same)
 
 
 def _is_of_lane(choice: Node, condition: Node, same: Mapping[Node, Node]) -> bool:

@@ -35,6 +35,9 @@ class LaneLoops:
 
     most_nodes: int = 256  # of all bodies: drivers compile longer shaders for seconds
     operations: int = 1 << 29  # of a dispatch: a slow device takes some tenths of a second
+    # The same if lanes end by themselves, which most do long before the last one.
+    operations_at_most: int = 1 << 33
+    least_turns: int = 2  # of a dispatch that ends before the lanes do: what is carried is copied after each
 
 
 LANE_LOOPS = LaneLoops()
@@ -75,6 +78,8 @@ def lanes_of(node: Node) -> Shape | None:
     """The shape of the lanes of a loop with prepared bodies; None if it does not run lane by lane."""
     lanes = shape_of_lanes(node)
     if lanes is None or not _has_bounded_turns(node):
+        return None
+    if node.op == "while" and most_turns(node, lanes) < LANE_LOOPS.least_turns:
         return None
     own = _own_inputs(node)
     others = len(node.operands) - own
@@ -223,7 +228,8 @@ def _region_by_lane(node: Node, lanes: Shape, anywhere: set[Node]) -> bool:
 def most_turns(node: Node, lanes: Shape) -> int:
     """How many turns one dispatch takes at most."""
     iterations, operations = _turn(node)
-    bounds = MAX_LOOP_ITERATIONS // iterations, LANE_LOOPS.operations // ((1 + operations) * max(prod(lanes), 64))
+    most = LANE_LOOPS.operations if node.op == "scan" else LANE_LOOPS.operations_at_most
+    bounds = MAX_LOOP_ITERATIONS // iterations, most // ((1 + operations) * max(prod(lanes), 64))
     return max(1, min(bounds))
 
 

@@ -67,6 +67,24 @@ def decaying(steps: Any, rates: Any, inputs: Any, reverse: bool = False) -> Any:
     return lx.scan(turn, lnp.zeros_like(rates), (steps, inputs, steps[:, 1]), reverse=reverse)
 
 
+def escape(c: Any) -> Any:
+    """A batch of these carries flags, as kernels may round the condition in different ways."""
+    goes_on = lambda s: (s[0] * s[0] + s[1] < 9.0) & (s[1] < 20)  # noqa: E731
+    return lx.while_loop(goes_on, lambda s: (s[0] * s[0] + c, s[1] + 1), (c, 0))
+
+
+def kept(x: Any, by: str) -> Any:
+    """A batch written out: each lane keeps what it has once it has ended, by its values or by one of two flags."""
+    is_open = {"values": lambda x, _: x < 37, "open": lambda _, flag: flag, "done": lambda _, flag: ~flag}[by]
+
+    def turn(state: Any) -> Any:
+        x, flag = state
+        grown = lnp.where(is_open(x, flag), x * 1.1 + 1, x)
+        return grown, {"values": flag, "open": flag & (grown < 37), "done": flag | (grown >= 37)}[by]
+
+    return lx.while_loop(lambda state: lnp.any(is_open(*state)), turn, (x, x < 37 if by == "open" else x >= 37))
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "swapped": (lambda a, b: lx.fori_loop(0, 11, lambda i, c: (c[1], c[0] + c[1]), (a, b)), (X, Y)),
     "counted": (lambda x: lx.fori_loop(0, 50, lambda i, s: s * 0.9 + i, x), (GRID,)),
@@ -98,6 +116,12 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (X,),
     ),
     "lanes end apart": (lx.vmap(growth), (X,)),
+    "lanes end apart by flags": (lx.vmap(escape), (X,)),
+    "lanes of two batches end apart by flags": (lx.vmap(lx.vmap(escape)), (GRID,)),
+    "lanes keep what they have by values": (lambda x: kept(x, "values"), (X * 5,)),
+    "lanes keep what they have while open": (lambda x: kept(x, "open"), (X * 5,)),
+    "lanes keep what they have once done": (lambda x: kept(x, "done"), (X * 5,)),
+    "more lanes than a row has": (lambda x: kept(x, "open"), (np.linspace(-3, 40, 70_001, dtype="f"),)),
     "neighbours that do not change": (
         lambda x, w: lx.fori_loop(0, 12, lambda i, c: lnp.sin(c) * w + w[::-1], x),
         (X, Y),
@@ -127,6 +151,29 @@ MEETING: dict[str, Callable[[Any], Any]] = {
     "neighbours": lambda x: lx.fori_loop(0, 12, lambda i, c: c[::-1] * 0.5 + c, x),
     "sums": lambda x: lx.fori_loop(0, 12, lambda i, c: c * 0.5 + lnp.sum(c), x),
     "other shapes": lambda x: lx.fori_loop(0, 12, lambda i, c: (c[0] * 0.5, c[1] + 1), (x, lnp.zeros(3))),
+    "lanes go on while any is open": lambda x: lx.while_loop(
+        lambda c: lnp.any(c[0] < 37), lambda c: (c[0] * 1.1 + 1, c[1] | (c[0] > 9)), (x, x > 9)
+    ),
+    "lanes keep what they have by another flag": lambda x: lx.while_loop(
+        lambda c: lnp.any(c[1]),
+        lambda c: (lnp.where(c[2], c[0] * 1.1 + 1, c[0]), c[1] & (c[0] < 37), c[2] & (c[0] < 60)),
+        (x, x < 37, x < 60),
+    ),
+    "lanes keep what they have where another flag is set": lambda x: lx.while_loop(
+        lambda c: lnp.any(~c[1]),
+        lambda c: (lnp.where(c[2], c[0], c[0] * 1.1 + 1), c[1] | (c[0] > 37), c[2]),
+        (x * 5, x < 0, x < 0),
+    ),
+    "lanes open again": lambda x: lx.while_loop(
+        lambda c: lnp.any(c[1]),
+        lambda c: (lnp.where(c[1], c[0] * 1.1 + 1, c[0]), (c[0] < 30) & (c[0] > -100)),
+        (x * 5, x > 0),
+    ),
+    "a flag that lanes do not ask changes behind their end": lambda x: lx.while_loop(
+        lambda c: lnp.any(c[1]),
+        lambda c: (lnp.where(c[1], c[0] * 1.1 + 1, c[0]), c[1] & (c[0] < 37), c[2] & (c[0] < 40)),
+        (x * 5, x < 37, x < 60),
+    ),
     "rows where an array says": lambda x: lx.scan(
         lambda c, r: (c * 0.5 + r[(c > 9).astype("int32")], None), x, lnp.outer(lnp.arange(4.0), x)
     )[0],
