@@ -114,7 +114,7 @@ def target_of(profile: DeviceProfile, memory_bytes: int, largest_allocation: int
             convolved_steps=lambda least, lines: convolved_steps_of(least, lines, profile),
             odd_steps=lambda points: odd_steps_of(points, profile),
             cosines=profile.kind == "cpu",
-            folds=lambda points, rest, behind: folds(points, rest, behind, profile),
+            folds=lambda points, rest, behind, inverse: folds(points, rest, behind, inverse, profile),
             folded_order=lambda steps, inverse: folded_order_of(steps, inverse, profile),
             largest_prime=largest_prime(profile),
         ),

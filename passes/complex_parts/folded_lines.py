@@ -54,11 +54,8 @@ def _is_of_lines(node: Node) -> bool:
 
 
 def _suits(inverse: Node, readers: dict[Node, int]) -> bool:
-    """Whether an inverse transform gives lines of an even number of pairs, or of an odd number of points, which nothing
-    else reads."""
-    if inverse.op == "fourier_to_reals":
-        return readers[inverse] == 3
-    return inverse.op in _INVERSES and readers[inverse] == 2 and inverse.shape[-1] % 4 == 0
+    """Whether an inverse transform gives lines that nothing else reads."""
+    return inverse.op in _INVERSES and readers[inverse] == (3 if inverse.op == "fourier_to_reals" else 2)
 
 
 def folded_line(whole: Node) -> Ordered | None:

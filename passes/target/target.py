@@ -214,7 +214,7 @@ def _no_end_steps(points: int, part: DType) -> Sequence[int]:
     return ()
 
 
-def _no_folds(points: int, rest: int, behind: int) -> bool:
+def _no_folds(points: int, rest: int, behind: int, inverse: bool) -> bool:
     return False
 
 
@@ -282,9 +282,9 @@ class Transforms:
     convolved_steps: Callable[[int, int], Sequence[int]] = _no_convolved_steps
     # Whether the last step of a transform of pairs of real numbers may turn its numbers by tables, and leave real ones.
     cosines: bool = False
-    # Whether a first or last step of such a transform, of so many points, rest and behind, may read or write the lines
-    # in the order of cosine transforms.
-    folds: Callable[[int, int, int], bool] = _no_folds
+    # Whether a first step of such a transform, of so many points, rest and behind, may read lines in the order of
+    # cosine transforms, or the last one of its inverse write them so.
+    folds: Callable[[int, int, int, bool], bool] = _no_folds
     # The order of the steps of such a transform, or of its inverse, in which they may; none if there is no such.
     folded_order: Callable[[Sequence[int], bool], Sequence[int]] = _no_order
     # The largest prime number of points of a step; of few numbers it is at most 31.

@@ -22,7 +22,8 @@ def _infer(operands: Sequence[TensorType], attrs: Attributes, declared: TensorTy
     if x.rank != 5 or x.shape[-1] != 2:
         raise ShapeError(f"fourier_step: {x} is no [lines,points,rest,behind,2]")
     _, points, rest, behind, _ = x.shape
-    _check_fold("fourier_step", x, attrs, points * rest * behind, behind if not attrs["reverse"] else rest)
+    reverse = attrs["reverse"]
+    _check_fold("fourier_step", x, attrs, rest if reverse else behind, 0 if reverse else points * rest * behind)
     check_beside("fourier_step", attrs, x.shape[0])
     return of_size("fourier_step", declared, x, x.size)
 
@@ -55,12 +56,13 @@ def unfolded_line(lines: np.ndarray, sign: int) -> np.ndarray:
     return found
 
 
-def _check_fold(name: str, x: TensorType, attrs: Attributes, numbers: int, apart: int) -> None:
-    """A line of an even number of complex numbers is folded, if it is whole: `apart` is 1."""
+def _check_fold(name: str, x: TensorType, attrs: Attributes, apart: int, read: int = 0) -> None:
+    """A line is folded if it is whole: `apart` is 1. One that is read so has an even number of complex numbers."""
     if attrs["folded"] not in (-1, 0, 1):
         raise ShapeError(f"{name}: folded is -1, 0 or 1, not {attrs['folded']}")
-    if attrs["folded"] and (apart != 1 or numbers % 2):
-        raise ShapeError(f"{name}: {x} has no whole lines of an even number of points to fold")
+    if attrs["folded"] and (apart != 1 or read % 2):
+        even = "" if read % 2 == 0 else " of an even number of points"
+        raise ShapeError(f"{name}: {x} has no whole lines{even} to fold")
 
 
 # [b, n, m, c, 2] -> [b, m, n, c, 2], in whatever shape is declared: transforms along n, times exp(∓2πi·km/(n·m))
@@ -102,7 +104,7 @@ def _infer_cosines(operands: Sequence[TensorType], attrs: Attributes, declared: 
     table = x.with_shape((points * behind + 1,))
     if (cosines, sines) != (table, table):
         raise ShapeError(f"fourier_cosines: the tables of {x} are two {table}, not {cosines} and {sines}")
-    _check_fold("fourier_cosines", x, attrs, points, behind)
+    _check_fold("fourier_cosines", x, attrs, behind, points)
     check_beside("fourier_cosines", {"beside": attrs["beside"]}, lines)
     return of_size("fourier_cosines", declared, x, 2 * lines * points * behind)
 
@@ -114,7 +116,7 @@ def _infer_join(operands: Sequence[TensorType], attrs: Attributes, declared: Ten
         raise ShapeError(f"fourier_join: {x} is no [lines,half+1,2]")
     if attrs["rest"] < 1 or (x.shape[1] - 1) % attrs["rest"]:
         raise ShapeError(f"fourier_join: {x} has no lines of {attrs['rest']} places")
-    _check_fold("fourier_join", x, attrs, x.shape[1] - 1, attrs["rest"])
+    _check_fold("fourier_join", x, attrs, attrs["rest"])
     check_beside("fourier_join", attrs, x.shape[0])
     return of_size("fourier_join", declared, x, 2 * x.shape[0] * (x.shape[1] - 1))
 
@@ -128,7 +130,7 @@ def _infer_from_cosines(
         raise ShapeError(f"fourier_from_cosines: {x} is no [lines,2·half]")
     if attrs["rest"] < 1 or x.shape[1] // 2 % attrs["rest"]:
         raise ShapeError(f"fourier_from_cosines: {x} has no lines of {attrs['rest']} places")
-    _check_fold("fourier_from_cosines", x, attrs, x.shape[1] // 2, attrs["rest"])
+    _check_fold("fourier_from_cosines", x, attrs, attrs["rest"])
     return of_size("fourier_from_cosines", declared, x, x.size)
 
 

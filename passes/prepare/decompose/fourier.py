@@ -31,7 +31,7 @@ def _steps(node: Node, target: Target) -> Node:
     (x,) = node.operands
     lines, points, rest, behind, _ = x.shape
     fold, reverse = node.attrs["folded"], node.attrs["reverse"]
-    if fold and not target.transforms.folds(points, rest, behind):
+    if fold and not target.transforms.folds(points, rest, behind, reverse):
         form = x.type.with_shape((lines, x.type.size // max(lines, 1)))
         if reverse:
             plain = build("fourier_step", x, type=form, reverse=True)

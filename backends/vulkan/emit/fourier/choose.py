@@ -326,47 +326,61 @@ def mirrored_steps_of(points: int, inverse: bool, part: DType, profile: DevicePr
     found = _steps_in_registers(points, False, profile)
     *others, last = sorted(found, reverse=True) if found[-1] > REGISTER_LIMITS.together else found
     steps = (*others, last) if last <= REGISTER_LIMITS.mirrored else ()
-    is_wide = last > REGISTER_LIMITS.together and points >= THREE_STEPS.shortest_mirrored
-    if len(steps) in (1, 2) and (inverse or not is_wide):
+    if len(steps) == 1 or (len(steps) == 2 and not _is_wide(steps, inverse)):
         return steps
+    narrow = balanced_steps(prime_factors(points), REGISTER_LIMITS.together)
+    if (points < THREE_STEPS.shortest_mirrored and len(narrow) <= 2) or (inverse and len(steps) == 2):
+        return narrow
     if inverse:
         found = _three_steps(points, profile, mirrored=True)
-        return (*found[1:], *found[:1]) or steps or balanced_steps(prime_factors(points), REGISTER_LIMITS.together)
-    narrow = balanced_steps(prime_factors(points), REGISTER_LIMITS.together)
-    is_double = part.bits > 32 and points > THREE_STEPS.longest_mirrored_double and len(narrow) <= 3
-    is_short = points < THREE_STEPS.shortest_mirrored and len(narrow) <= 2
-    if is_double or is_short:
+        return (*found[1:], *found[:1]) or narrow
+    if part.bits > 32 and points > THREE_STEPS.longest_mirrored_double and len(narrow) <= 3:
         return narrow
     return _three_mirrored_steps(points, profile) or steps or narrow
 
 
-def folds(points: int, rest: int, behind: int, profile: DeviceProfile) -> bool:
+def _is_wide(steps: Sequence[int], inverse: bool) -> bool:
+    """Whether three steps take less time than two: a last one of two columns has many points, or the last one of an
+    inverse of an odd number of points, which lanes do not share."""
+    first, last = steps
+    if inverse:
+        return first > REGISTER_LIMITS.mirrored and first * last % 2 == 1
+    return last > REGISTER_LIMITS.together and first * last >= THREE_STEPS.shortest_mirrored
+
+
+def folds(points: int, rest: int, behind: int, inverse: bool, profile: DeviceProfile) -> bool:
     """Whether a first step of real lines, or the last one of an inverse, may read or write them in the order of cosine
-    transforms: its columns are then taken from both ends."""
+    transforms: its columns are then taken from both ends. Single numbers of an odd number of columns are read as fast
+    by another step."""
     fits = points <= REGISTER_LIMITS.mirrored or lanes_of(points, rest, behind, profile) > 0
-    return rest * behind % 2 == 0 and fits
+    return fits and (inverse or rest * behind % 2 == 0)
 
 
 def folded_order_of(steps: Sequence[int], inverse: bool, profile: DeviceProfile) -> Sequence[int]:
     """Steps of pairs of real numbers, as `mirrored_steps_of` gives them, in an order in which they may read lines, or
-    write those of an inverse, in the order of cosine transforms; none if there is no such."""
+    write those of an inverse, in the order of cosine transforms; none if there is no such. Best are even
+    numbers of columns."""
     if len(steps) < 2:
         return steps
     ways = (way for way in permutations(steps) if way[-1] <= REGISTER_LIMITS.mirrored)
-    fitting = (way for way in ways if _folds_in(way, inverse, profile))
-    return min(fitting, key=lambda way: (way != (*steps,), way[-1]), default=())
+    fitting = ((way, columns) for way in ways if (columns := _folded_columns(way, inverse, profile)))
+    best = min(fitting, key=lambda each: (each[1] % 2, each[0] != (*steps,), each[0][-1]), default=((), 0))
+    return best[0]
 
 
-def _folds_in(way: Sequence[int], inverse: bool, profile: DeviceProfile) -> bool:
+def _folded_columns(way: Sequence[int], inverse: bool, profile: DeviceProfile) -> int:
+    """How many columns the step has that reads or writes lines in that order; 0 if there are no such steps."""
     *widths, mirrored = way
     rest, behind = (prod(widths), mirrored) if inverse else (prod(way), 1)
+    columns = 0
     for number, width in enumerate(widths):
         rest //= width
         folded = number == (len(widths) - 1 if inverse else 0)
-        if not (folds(width, rest, behind, profile) if folded else _is_step(width, rest, behind, profile)):
-            return False
+        if not (folds(width, rest, behind, inverse, profile) if folded else _is_step(width, rest, behind, profile)):
+            return 0
+        columns = rest * behind if folded else columns
         behind *= width
-    return True
+    return columns
 
 
 def few_steps_of(points: int, numbers: int, profile: DeviceProfile) -> Sequence[int]:

@@ -3,10 +3,14 @@
 Of a line x of 2h real numbers, the pairs that are transformed are those of x[0], x[2], …, x[3], x[1]. So four
 neighbours x[4p] to x[4p + 3] are the parts of the numbers p and h − 1 − p. An invocation holds a column of a step and
 the one that is as far from the other end, and has both numbers of all fours that it reads or writes.
+
+Lines that are written may have an odd number h. Then the fours of every second line begin in the middle of a vector, so
+that each is two pairs, and the middle number, of the middle column, is its own opposite: the last pair of the line.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from lavax.backends.vulkan.emit.fourier.butterflies import Number, Registers, transformed
 from lavax.backends.vulkan.emit.fourier.lanes import Lanes, TwoLines
@@ -16,6 +20,7 @@ from lavax.backends.vulkan.emit.fourier.numbers import (
     read_number,
     write_line,
     write_neighbours,
+    write_number,
 )
 from lavax.backends.vulkan.emit.fourier.roots import multiples, of_both, of_one, unit_root
 from lavax.backends.vulkan.emit.fourier.turns import turns_of
@@ -30,7 +35,7 @@ def emit_folded(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
     """The shader of a step of which each invocation holds two columns."""
     routine = open_step(kernel, profile, lifted)
     lines, _, rest, behind, _ = routine.operands[0].shape
-    count = lines * rest * behind // 2
+    count = lines * _column_pairs(rest * behind)
     with routine.open_turns(count, turns_of(count, profile, lifted)) as place:
         step = _Step(routine, place)
         if routine.node.attrs["reverse"]:
@@ -38,6 +43,11 @@ def emit_folded(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> Launch:
         else:
             step.write(step.twiddled(transformed(step.double, step.read_folded())))
     return routine.close(count)
+
+
+def _column_pairs(columns: int) -> int:
+    """How many columns are in the first half of a line, or in its middle."""
+    return (columns + 1) // 2
 
 
 def emit_folded_by_lanes(kernel: Kernel, profile: DeviceProfile, lifted: bool, lanes: int) -> Launch:
@@ -63,6 +73,15 @@ def write_fours(routine: RoutineShader, position: Index, number: Number, opposit
     """Writes the numbers p and h − 1 − p of a line as four neighbours from a position in complex numbers on."""
     ends = [f"-({part})" if _sign(routine) else part for part in (opposite.real, opposite.imaginary)]
     write_neighbours(routine, position, Number(number.real, ends[1]), Number(number.imaginary, ends[0]))
+
+
+def write_pairs(routine: RoutineShader, position: Index, number: Number, opposite: Number, middle: str = "") -> None:
+    """Writes the numbers p and h − 1 − p of a line as four neighbours from a position in complex numbers on. They are
+    one if the text `middle` is true; then there is no second pair."""
+    sign = _sign(routine)
+    write_number(routine, position, Number(number.real, f"{sign}({opposite.imaginary})"))
+    with routine.body.block(f"if (!{middle})") if middle else nullcontext():
+        write_number(routine, linear([(position, 1)], 1), Number(number.imaginary, f"{sign}({opposite.real})"))
 
 
 def read_folded_line(routine: RoutineShader, line: Index, half: int) -> list[Number]:
@@ -108,10 +127,15 @@ def _middle(lanes: Lanes, line: Index, half: int) -> Number:
 
 
 def write_folded_line(routine: RoutineShader, line: Index, found: Sequence[Number]) -> None:
-    """Writes a whole line of an even number of complex numbers."""
+    """Writes a whole line of complex numbers."""
     half = len(found)
+    write = write_pairs if half % 2 else write_fours
     for p in range(half // 2):
-        write_fours(routine, linear([(line, half)], 2 * p), found[p], found[half - 1 - p])
+        write(routine, linear([(line, half)], 2 * p), found[p], found[half - 1 - p])
+    if half % 2:
+        middle = found[half // 2]
+        last = Number(middle.real, f"{_sign(routine)}({middle.imaginary})")
+        write_number(routine, linear([(line, half)], half - 1), last)
 
 
 def write_folded_by_lanes(lanes: Lanes, line: Index, numbers: Sequence[Number]) -> None:
@@ -164,10 +188,13 @@ class _Step:
         self.routine, self.body = routine, routine.body
         _, self.points, self.rest, self.behind, _ = routine.operands[0].shape
         self.width = self.rest * self.behind
-        self.line, column = quotient(place, self.width // 2), remainder(place, self.width // 2)
+        pairs = _column_pairs(self.width)
+        self.line, column = quotient(place, pairs), remainder(place, pairs)
         self.columns = column, linear([(column, -1)], self.width - 1)
         self.sign = 1 if routine.node.attrs["reverse"] else -1
         self.single, self.double = (Registers(self.body, routine.node.dtype, n, self.sign) for n in (1, 2))
+        self.is_odd = self.points * self.width % 2 == 1
+        self._is_own_opposite = f"({self.body.index(column)} == {self.width // 2})"  # the middle column
 
     def _four(self, column: Index, point: int) -> Index:
         """Where the four neighbours are that hold the number of a column, in the first half of the line."""
@@ -211,9 +238,13 @@ class _Step:
     def write_folded(self, frequencies: list[Number]) -> None:
         for k in range((self.points + 1) // 2):
             found, opposite = frequencies[k], frequencies[self.points - 1 - k]
-            for side, column in enumerate(self.columns):
-                if side == 0 or 2 * k + 1 < self.points:
-                    write_fours(self.routine, self._four(column, k), of_one(found, side), of_one(opposite, 1 - side))
+            is_middle = 2 * k + 1 == self.points
+            for side, column in enumerate(self.columns[:1] if is_middle else self.columns):
+                both = of_one(found, side), of_one(opposite, 1 - side)
+                if self.is_odd:
+                    write_pairs(self.routine, self._four(column, k), *both, self._is_own_opposite if is_middle else "")
+                else:
+                    write_fours(self.routine, self._four(column, k), *both)
 
 
 class _FirstByLanes(TwoLines):

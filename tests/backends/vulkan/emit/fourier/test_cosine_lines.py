@@ -64,8 +64,8 @@ def test_what_is_one_step_that_makes_the_spectrum() -> None:
     [
         ((1, 4, 2, 1, 2), {"folded": 2}, "folded is -1, 0 or 1, not 2"),
         ((1, 3, 1, 1, 2), {"folded": 1}, "no whole lines of an even number"),
-        ((1, 4, 1, 2, 2), {"folded": -1}, "no whole lines of an even number"),  # a later step
-        ((1, 4, 2, 1, 2), {"folded": 1, "reverse": True}, "no whole lines of an even number"),  # not the last one
+        ((1, 4, 1, 2, 2), {"folded": -1}, "no whole lines to fold"),  # a later step
+        ((1, 4, 2, 1, 2), {"folded": 1, "reverse": True}, "no whole lines to fold"),  # not the last one
     ],
 )
 def test_what_cannot_be_folded(shape: tuple[int, ...], attrs: dict[str, Any], message: str) -> None:
@@ -137,6 +137,28 @@ def test_lines_are_moved_by_the_steps_that_read_or_write_them() -> None:
             assert f"folded={fold}" in text and "concatenate" not in text and "kind=map" not in text
 
 
+# One step, two, and three, of which one more would have more points than a step that writes so.
+_OF_ODD_PAIRS = [2, 6, 50, 66, 110, 150, 1350, 3750]
+
+
+@pytest.mark.usefixtures("on_a_cpu_driver")
+@pytest.mark.parametrize("length", _OF_ODD_PAIRS[1:])
+def test_steps_write_an_odd_number_of_pairs_where_they_belong(length: int) -> None:
+    for transform, fold in ((lsf.dct, 1), (lsf.dst, -1)):
+        text = _kernels(lambda x, transform=transform: transform(x, 3), 40, length)
+        assert f"folded={fold}" in text and text.count("kernel ") == 1 and "concatenate" not in text
+
+
+@all_pairs(length=_OF_ODD_PAIRS, lines=[1, 6, 45], name=["dct", "dst"], wide=[False, True])
+def test_values_of_an_odd_number_of_pairs(name: str, lines: int, length: int, wide: bool) -> None:
+    """Every number by itself: the middle one has a place of its own, and lines begin in the middle of a vector."""
+    x = RANDOM.normal(size=(lines, length)).astype(np.float64 if wide else np.float32)
+    expected = getattr(scipy.fft, name)(x.astype(np.float64), 3)
+    with config.enable_x64(wide):
+        found = np.asarray(lx.compile(lambda x: getattr(lsf, name)(x, 3))(x))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=(6e-15 if wide else 3e-6) * np.abs(expected).max())
+
+
 @pytest.mark.parametrize(("shape", "axis"), [((96, 40), 0), ((1024, 12), 0), ((3, 64, 5), 1), ((8, 4, 6, 5), 0)])
 @pytest.mark.parametrize("name", ["dct", "dst"])
 def test_lines_along_another_axis(name: str, shape: tuple[int, ...], axis: int) -> None:
@@ -154,7 +176,7 @@ def test_what_moves_lines_otherwise() -> None:
         return lsf.dct(x, type=3) + lnp.cumsum(x, -1)
 
     assert "fold" in _kernels(two_readers, 40, 64)
-    assert "fold" not in _kernels(lambda x: lsf.dct(x, type=3), 40, 66)  # 33 pairs
+    assert "fold" not in _kernels(lsf.dct, 40, 66)  # 33 pairs
     assert "fold" not in _kernels(_spectra_in_another_order, 40, 64)
 
 
