@@ -273,8 +273,14 @@ class CooperativeTiles(Tiles):
             self.line("barrier();")
 
     def eight(self, operand: Node, row: Index, along: Index) -> str:
-        """Eight elements of an operand's row in 16 bits."""
-        halves = [(operand, (*self.batch, row, linear([(along, 1), (LANE, 1)], start))) for start in (0, VECTOR)]
+        """Eight elements of an operand's row in 16 bits; zeros beyond its end."""
+        head = operand.shape[-1]
+        inside = clamp(along, 0, head - EIGHT)
+        halves = [(operand, (*self.batch, row, linear([(inside, 1), (LANE, 1)], start))) for start in (0, VECTOR)]
+        text = self._eight(halves)
+        return f"({self.body.index(along)} < {head} ? {text} : uvec4(0))" if along.high >= head else text
+
+    def _eight(self, halves: Sequence[tuple[Node, tuple[Index, ...]]]) -> str:
         whole = eight_in_memory(self.body, halves, self.dtype)
         if whole is not None:
             return whole.chosen()
@@ -290,7 +296,7 @@ class CooperativeTiles(Tiles):
         beyond the last one."""
         register = 0
         for operand in self.places:
-            count = self.width * operand.shape[-1] // EIGHT
+            count = self.width * self.shape.held(operand) // EIGHT
             for start in range(0, count, self.local):
                 yield f"fetched{register}", operand, add(self.member, start), start + self.local > count
                 register += 1
@@ -303,7 +309,7 @@ class CooperativeTiles(Tiles):
             first = linear([(variable(_NEXT_BLOCK, self.blocks_of_columns + 1), self.width)])
             last = self.problem.columns - 1
             for register, operand, number, _ in self._copies():
-                line = operand.shape[-1] // EIGHT
+                line = self.shape.held(operand) // EIGHT
                 inside = clamp(number, 0, self.width * line - 1)
                 column = clamp(linear([(first, 1), (quotient(inside, line), 1)]), 0, last)
                 text = self.eight(operand, column, linear([(remainder(inside, line), EIGHT)]))
@@ -315,8 +321,8 @@ class CooperativeTiles(Tiles):
     def _stage(self) -> None:
         """Stores the loaded vectors to shared memory."""
         for register, operand, number, may_be_beyond in self._copies():
-            line = operand.shape[-1] // EIGHT
-            stride = self.shape.operand_stride(operand.shape[-1])
+            line = self.shape.held(operand) // EIGHT
+            stride = self.shape.operand_stride(self.shape.held(operand))
             at = linear([(quotient(number, line), stride), (remainder(number, line), 1)], self.places[operand])
             guard = f"if ({self.body.index(number)} < {self.width * line}) " if may_be_beyond else ""
             self.line(f"{guard}staged[{self.body.index(at)}{self.turn}] = {register};")
@@ -342,12 +348,12 @@ class CooperativeTiles(Tiles):
     # -- products -----------------------------------------------------------------------------------------------------
 
     def product(self, name: str, of_rows: Node, of_columns: Node) -> None:
-        shape, stride = self.shape.shape, self.shape.operand_stride(of_columns.shape[-1])
+        shape, stride = self.shape.shape, self.shape.operand_stride(self.shape.held(of_columns))
         rows = range(self.shape.down)
         sums = [self.tile_matrices(name, row) for row in rows]
         for some in sums:
             self._begin(some, "0.0")
-        for step in range(of_rows.shape[-1] // shape.k):
+        for step in range(self.shape.held(of_rows) // shape.k):
             left = [self.operands_of_rows.matrix(of_rows, row, step) for row in rows]
             for number in range(self.across):
                 at = self.places[of_columns] + number * shape.n * stride + step * shape.k // EIGHT
@@ -381,7 +387,7 @@ class CooperativeTiles(Tiles):
         self.line(f"coopMatLoad({name}, staged, own + {at}, {stride}, {ROW_MAJOR});")
 
     def _sums(self, node: Node, row: int) -> list[str]:
-        count = node.shape[-1] // self.shape.shape.n
+        count = self.shape.held(node) // self.shape.shape.n
         return [f"{self.of_matrices(node.op, row, '_')}{number}" for number in range(count)]
 
     def open_result(self, node: Node) -> None:
@@ -424,7 +430,7 @@ class CooperativeTiles(Tiles):
 
     def accumulate_operands(self, node: Node, left: Sequence[Sequence[str]], of_columns: Node) -> None:
         """Adds a tile's product with an operand's rows, the tile's columns, to a result's rows."""
-        shape, stride = self.shape.shape, self.shape.operand_stride(of_columns.shape[-1])
+        shape, stride = self.shape.shape, self.shape.operand_stride(self.shape.held(of_columns))
         sums = [self._sums(node, row) for row in range(self.shape.down)]
         for step in range(self.width // shape.k):
             for number in range(len(sums[0])):
@@ -478,8 +484,10 @@ class CooperativeTiles(Tiles):
                 some = sums[first : first + together]
                 self._hand_out(some)
                 with self.body.block(f"if ({there})" if there else ""):
+                    begin = first * self.shape.shape.n
+                    length = min(len(some) * self.shape.shape.n, node.shape[-1] - begin)
                     for group in range(self.groups):
-                        self._write(node, row, group, first * self.shape.shape.n, len(some) * self.shape.shape.n)
+                        self._write(node, row, group, begin, length)
                 self.line("subgroupBarrier();")
 
     def _write(self, node: Node, row: int, group: int, first: int, length: int) -> None:

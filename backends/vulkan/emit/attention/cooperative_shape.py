@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from lavax.backends.vulkan.emit.attention.problem import Problem, Stage, is_by_keys, problem_of, stages_of
@@ -30,7 +31,8 @@ STATISTICS = ("logsumexp", "delta")
 class CooperativeShape:
     """`subgroups` with `down` rows of matrices each; blocks of `columns`. Matrices have `shape`, and `lanes` share one.
 
-    Rows of operands have up to `head` elements; `rows_kept` such operands stay in shared memory, or they are in
+    Rows of operands have up to `head` elements, with zeros behind those of heads that are no whole number of matrices;
+    `rows_kept` such operands stay in shared memory, or they are in
     matrices. With two `buffers` a block's columns are staged while some subgroups still work on the last one's, and
     meet once a block. If it `loads_places`, matrices of the places of elements are loaded for tiles that have something
     hidden, or else they are in registers all the time. With `phases`, blocks in which nothing is hidden have a loop of
@@ -81,6 +83,10 @@ class CooperativeShape:
         """The vectors of a row of a tile in 16 bits."""
         return self.columns // EIGHT | 1
 
+    def held(self, operand: Node) -> int:
+        """The elements of an operand's row that matrices hold."""
+        return _held(operand.shape[-1], self.shape)
+
     def operand_stride(self, head: int) -> int:
         """The vectors of an operand's row in 16 bits."""
         return head // EIGHT | 1
@@ -103,13 +109,13 @@ class CooperativeShape:
         for stage in stages:
             if stage.of_columns not in found:
                 found[stage.of_columns] = end
-                end += self.columns * self.operand_stride(stage.of_columns.shape[-1])
+                end += self.columns * self.operand_stride(self.held(stage.of_columns))
         return found
 
     def buffer_vectors(self, stages: Sequence[Stage], by_keys: bool) -> int:
         """The vectors of a block's columns in shared memory."""
         operands = dict.fromkeys(stage.of_columns for stage in stages)
-        lines = sum(self.operand_stride(operand.shape[-1]) for operand in operands)
+        lines = sum(self.operand_stride(self.held(operand)) for operand in operands)
         statistics = len(STATISTICS) * self.columns // VECTOR if by_keys else 0
         return self.columns * lines + statistics
 
@@ -193,21 +199,22 @@ def cooperative_shapes(profile: DeviceProfile, nodes: Mapping[str, Node]) -> lis
     matrix = next((shape for shape in profile.matrices if shape.dtype == precision), None)
     able = profile.kind == "gpu" and profile.subgroup_shuffle and profile.knows_subgroup_size
     heads = _heads(nodes)
-    if matrix is None or not able or "attention_query_parts" in nodes or not _are_whole(heads, matrix):
+    if matrix is None or not able or "attention_query_parts" in nodes or not _are_held(heads, matrix):
         return []
+    longest = _held(max(heads), matrix)
     stages, by_keys, problem = stages_of(nodes), is_by_keys(nodes), problem_of(nodes)
     kind = "keys" if by_keys else "query" if "attention_query_gradient" in nodes else "forward"
     kept = len(operands_of_rows(stages))
     buffers = (1,) if kind == "forward" else (2, 1)
     others = (Form(*each, count) for each in _SHAPES for count in buffers)
-    chosen = dict.fromkeys([*_preferred(kind, profile, max(heads)), *others])
+    chosen = dict.fromkeys([*_preferred(kind, profile, longest), *others])
     shapes = [
         CooperativeShape(
             form.subgroups,
             form.columns,
             matrix,
             profile.subgroup_size,
-            max(heads),
+            longest,
             form.buffers,
             form.down,
             kept if form.keeps_rows else 0,
@@ -266,6 +273,12 @@ def _heads(nodes: Mapping[str, Node]) -> set[int]:
     }
 
 
-def _are_whole(heads: set[int], matrix: MatrixShape) -> bool:
-    """Whether heads are whole numbers of matrices."""
-    return all(head % matrix.k == 0 and head % matrix.n == 0 and head <= _LONGEST_HEAD for head in heads)
+def _held(head: int, matrix: MatrixShape) -> int:
+    """The elements of whole matrices that hold a head."""
+    least = math.lcm(matrix.k, matrix.n)
+    return -(-head // least) * least
+
+
+def _are_held(heads: set[int], matrix: MatrixShape) -> bool:
+    """Whether heads are whole numbers of vectors, and matrices hold them."""
+    return all(head % EIGHT == 0 and _held(head, matrix) <= _LONGEST_HEAD for head in heads)

@@ -30,7 +30,7 @@ class OperandsOfRows:
     def load(self) -> None:
         m, down = self.tiles.shape.shape.m, self.tiles.shape.down
         for operand in self.operands:
-            head = operand.shape[-1]
+            head = self.tiles.shape.held(operand)
             piece = head if self.stay else min(head, PIECE)
             for row in range(down):
                 for begin in range(0, head, piece):
@@ -45,7 +45,7 @@ class OperandsOfRows:
             return self._name(operand, row, step)
         tiles, name = self.tiles, self.tiles.body.name()
         at = self._place(operand, row) + step * tiles.shape.shape.k // EIGHT
-        tiles.load_left(name, at, tiles.shape.operand_stride(operand.shape[-1]))
+        tiles.load_left(name, at, tiles.shape.operand_stride(tiles.shape.held(operand)))
         return name
 
     def _place(self, operand: Node, row: int) -> int:

@@ -20,6 +20,7 @@ from lavax.backends.vulkan.emit.attention.cooperative_shape import CooperativeSh
 from lavax.backends.vulkan.glsl.narrow_vectors import EIGHT
 from lavax.backends.vulkan.plan.profile import GENERIC_GPU, DeviceProfile, MatrixShape
 from lavax.ir import Graph, interpret
+from lavax.ir.graph import graph_of
 from lavax.ir.ops.attention import OPERANDS
 from lavax.passes.kernels.commands import steps_of
 from lavax.passes.simplify import remove_stop_gradient
@@ -29,6 +30,7 @@ from tests.backends.vulkan.run.execution import backend, run
 RANDOM = np.random.default_rng(0)
 MATRICES = tuple(MatrixShape(dtype, 16, 16, 16) for dtype in ("bf16", "f16"))
 WITH_MATRICES = replace(GENERIC_GPU, matrices=MATRICES, float16=True, storage_16bit=True, memory_model=True)
+WIDE = tuple(MatrixShape(dtype, 8, 16, 16) for dtype in ("bf16", "f16"))
 SQUARE, FLAT = (tuple(MatrixShape(dtype, m, 8, 8) for dtype in ("bf16", "f16")) for m in (8, 2))
 
 
@@ -95,7 +97,8 @@ def test_heads_of_16_bits_have_matrices(dtype: Any) -> None:
     [
         (lnp.float32, 64, {}),
         (lnp.bfloat16, 64, {"matrices": MATRICES[1:]}),
-        (lnp.bfloat16, 40, {}),
+        (lnp.bfloat16, 44, {}),
+        (lnp.bfloat16, 136, {}),
         (lnp.bfloat16, 256, {}),
         (lnp.bfloat16, 64, {"kind": "cpu"}),
     ],
@@ -264,3 +267,32 @@ def test_windows_begin_and_end_within_matrices(emulating: VulkanBackend) -> None
     exact = interpret(graph, *arrays, dtype=np.float64)
     for got, want in zip(run(graph, arrays, device=emulating), exact, strict=True):
         assert np.abs(np.asarray(got, np.float64) - want).max() <= 3 * 2.0**-11 * np.abs(want).max()
+
+
+@pytest.mark.long  # drivers take a quarter of a minute for each
+@pytest.mark.parametrize("emulating", [(WIDE, True), (WIDE, False)], indirect=True, ids=["converted", "not converted"])
+@pytest.mark.parametrize("head", [8, 24])
+def test_zeros_lie_behind_heads_that_are_no_whole_number_of_matrices(
+    emulating: VulkanBackend, monkeypatch: pytest.MonkeyPatch, head: int
+) -> None:
+    """Of 16 columns, as those of most devices."""
+    monkeypatch.setattr(cooperative_shape, "_SHAPES", ((16 // emulating.profile.subgroup_size or 1, 16),))
+    graph = gradients_of("bfloat16", 19, 19, head, True)
+    assert [shape.head for shape in schedules(graph, emulating)] == [-(-head // 16) * 16] * 3
+    arrays = [node.dtype.rounded(RANDOM.standard_normal(node.shape, np.float32)) for node in graph.inputs]
+    exact = interpret(graph, *arrays, dtype=np.float64)
+    for got, want in zip(run(graph, arrays, device=emulating), exact, strict=True):
+        assert np.abs(np.asarray(got, np.float64) - want).max() <= 3 * 2.0**-8 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("emulating", [(WIDE, False)], indirect=True)
+def test_zeros_lie_behind_short_heads(emulating: VulkanBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result alone, of heads of 24 in matrices of 16 columns."""
+    monkeypatch.setattr(cooperative_shape, "_SHAPES", ((16 // emulating.profile.subgroup_size or 1, 16),))
+    graph = gradients_of("bfloat16", 9, 9, 24, False)
+    graph = graph_of(graph.inputs, graph.outputs[:1])
+    source, = sources_with_matrices(graph, emulating)
+    assert "< 24 ? " in source
+    arrays = [node.dtype.rounded(RANDOM.standard_normal(node.shape, np.float32)) for node in graph.inputs]
+    (got,), (want,) = run(graph, arrays, device=emulating), interpret(graph, *arrays, dtype=np.float64)
+    assert np.abs(np.asarray(got, np.float64) - want).max() <= 3 * 2.0**-8 * np.abs(want).max()
