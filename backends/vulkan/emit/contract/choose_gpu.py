@@ -132,7 +132,7 @@ def tiles_of_matrices(
         and tile.use(sizes) >= WORKGROUP_TILES.used
         and tile.tiles(sizes) <= processors_of(profile) * _AT_ONCE.get((tile.rows, tile.columns), math.inf)
     ]
-    return tuple(suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:])
+    return tuple(suited or _most_used(fitting, sizes))
 
 
 @lru_cache(maxsize=_CHOICES)
@@ -151,6 +151,12 @@ def _of_shared_memory(sizes: Sizes, profile: DeviceProfile, epilogue: int) -> tu
         and tile.register_rows * tile.register_columns * epilogue <= WORKGROUP_TILES.epilogue_nodes
     ]
     return tuple(suited or sorted(fitting, key=lambda tile: tile.use(sizes))[-1:])
+
+
+def _most_used(tiles: Sequence[CooperativeTile], sizes: Sizes) -> list[CooperativeTile]:
+    """The tiles of whose elements most are part of the result, such as the smallest ones for 16 rows."""
+    uses = [tile.use(sizes) for tile in tiles]
+    return [tile for tile, use in zip(tiles, uses, strict=True) if use == max(uses)]
 
 
 def _are_enough(tile: SharedTile, sizes: Sizes, profile: DeviceProfile) -> bool:

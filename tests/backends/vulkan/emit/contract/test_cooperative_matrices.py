@@ -342,6 +342,13 @@ def test_lines_are_whole_vectors_for_large_products_by_matrices(sizes: tuple[int
     assert line_of(dot_of(*sizes), replace(WITH_MATRICES, matrices=())) == 1
 
 
+@pytest.mark.parametrize("rows", [16, 19, 20, 32])
+def test_few_rows_have_a_tile_as_deep_as_those_that_fill_it(rows: int) -> None:
+    """Sixteen rows fill half of the smallest tiles, of which several have the same extents."""
+    chosen = choose_schedule(dot_of(rows, 2048, 8192), WITH_MATRICES)
+    assert isinstance(chosen, CooperativeTile) and (chosen.rows, chosen.columns, chosen.depth) == (32, 32, 128)
+
+
 @pytest.mark.parametrize("summed, depth", [(2048, 128), (192, 64), (96, 32)])
 def test_small_tiles_are_as_deep_as_long_sums_allow(summed: int, depth: int) -> None:
     chosen = choose_schedule(dot_of(192, summed, 128), WITH_MATRICES)
