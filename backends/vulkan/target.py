@@ -8,9 +8,11 @@ from lavax.backends.vulkan.emit.attention.cooperative_shape import cooperative_s
 from lavax.backends.vulkan.emit.attention.few_queries_shape import leaves_heads, suits_one_kernel
 from lavax.backends.vulkan.emit.attention.scores import (
     SCORE_COSTS,
+    has_few_keys,
     pays_in_parts,
     stores_scores,
     stores_short_scores,
+    suits_products,
 )
 from lavax.backends.vulkan.emit.contract.choose import (
     choose_parts,
@@ -249,7 +251,7 @@ def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
 
     def stores(derivative: Node) -> bool:
         if has_matrices(derivative):
-            return False
+            return has_few_keys(derivative, profile.processors, memory_bytes)
         return stores_short_scores(derivative) if profile.kind == "cpu" else stores_scores(derivative, memory_bytes)
 
     def query_parts(gradient: Node) -> int | None:
@@ -258,6 +260,7 @@ def _attention(profile: DeviceProfile, memory_bytes: int) -> Attention:
 
     return Attention(
         stores_scores=stores,
+        by_products=lambda node: suits_products(node, profile, memory_bytes),
         kept_bytes=memory_bytes // SCORE_COSTS.part_of_memory,
         scores_by_rows=profile.kind == "cpu",
         query_parts=query_parts,

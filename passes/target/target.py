@@ -117,6 +117,8 @@ class Attention:
 
     # Whether a derivative is best computed by contractions, with the scores in memory.
     stores_scores: Callable[[Node], bool] = _no
+    # Whether attention itself is.
+    by_products: Callable[[Node], bool] = _no
     # How much memory the scores of all attention may take while they wait for derivatives.
     kept_bytes: int = 0
     # Whether kernels over rows compute what depends on stored scores, not the products' epilogues.

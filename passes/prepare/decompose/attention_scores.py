@@ -1,6 +1,7 @@
 """Computes derivatives of attention by contractions, with scores in memory, if that is faster and they fit.
 
-Attention that kernels have no form for, because its heads are too long or its dtype is not float32, does so always.
+Attention that kernels have no form for, because its heads are too long or its dtype is not float32, does so always, and
+so does attention that the device computes faster by products.
 
 Devices that stage operands round the weights to the operation's precision, which is that of the products. Others would
 round them at every read, and keep them as they are.
@@ -35,7 +36,7 @@ _Key = tuple[object, ...]
 def with_stored_scores(graph: Graph, target: Target) -> Graph:
     """The graph with derivatives of attention as contractions, where that suits the device, or nothing else does."""
     chosen = {node for node in graph.nodes if node.op in GRADIENTS and target.attention.stores_scores(node)}
-    formless = {node for node in graph.nodes if node.op in RULES and not has_form(node)}
+    formless = {node for node in graph.nodes if node.op in RULES and _is_composed(node, target)}
     if not chosen and not formless:
         return graph
     kept = _with_room(graph, {_of_scores(node) for node in chosen}, target.attention)
@@ -60,6 +61,10 @@ def with_stored_scores(graph: Graph, target: Target) -> Graph:
                 found[node] = composition(rebuilt)
     composed = graph_of(graph.inputs, [found[output] for output in graph.outputs])
     return rewrite(composed, RULES_WITHOUT_GRADIENTS, MERGING)
+
+
+def _is_composed(node: Node, target: Target) -> bool:
+    return not has_form(node) or (node.op in _FORWARD and target.attention.by_products(node))
 
 
 def _of_scores(node: Node) -> _Key:

@@ -273,14 +273,9 @@ class CooperativeTiles(Tiles):
             self.line("barrier();")
 
     def eight(self, operand: Node, row: Index, along: Index) -> str:
-        """Eight elements of an operand's row in 16 bits; zeros beyond its end."""
-        head = operand.shape[-1]
-        inside = clamp(along, 0, head - EIGHT)
+        """Eight elements of an operand's row in 16 bits, the last ones where they would lie beyond its end."""
+        inside = clamp(along, 0, operand.shape[-1] - EIGHT)
         halves = [(operand, (*self.batch, row, linear([(inside, 1), (LANE, 1)], start))) for start in (0, VECTOR)]
-        text = self._eight(halves)
-        return f"({self.body.index(along)} < {head} ? {text} : uvec4(0))" if along.high >= head else text
-
-    def _eight(self, halves: Sequence[tuple[Node, tuple[Index, ...]]]) -> str:
         whole = eight_in_memory(self.body, halves, self.dtype)
         if whole is not None:
             return whole.chosen()
@@ -290,6 +285,11 @@ class CooperativeTiles(Tiles):
             four = widened(self.body.value(node, at), VECTOR, node.dtype)
             words.append(packed(self.body, four, self.dtype))
         return f"uvec4({', '.join(words)})"
+
+    def within(self, operand: Node, along: Index, text: str) -> str:
+        """The eight elements, or zeros beyond the row's end."""
+        head = operand.shape[-1]
+        return f"mix(uvec4(0), {text}, bvec4({self.body.index(along)} < {head}))" if along.high >= head else text
 
     def _copies(self) -> Iterator[tuple[str, Node, Index, bool]]:
         """A register per vector that an invocation stages: the operand, the vector's number, and whether it may lie
@@ -325,7 +325,9 @@ class CooperativeTiles(Tiles):
             stride = self.shape.operand_stride(self.shape.held(operand))
             at = linear([(quotient(number, line), stride), (remainder(number, line), 1)], self.places[operand])
             guard = f"if ({self.body.index(number)} < {self.width * line}) " if may_be_beyond else ""
-            self.line(f"{guard}staged[{self.body.index(at)}{self.turn}] = {register};")
+            # Zeros are chosen here, where the loads have come, and not where they are begun.
+            text = self.within(operand, linear([(remainder(number, line), EIGHT)]), register)
+            self.line(f"{guard}staged[{self.body.index(at)}{self.turn}] = {text};")
         for statistic in range(len(self.statistics)):
             begin = self.statistics_at + statistic * self.width // VECTOR
             value = f"floatBitsToUint(statistic{statistic})"

@@ -15,7 +15,7 @@ from lavax.passes.build.attention import named_operands
 
 _VECTOR_BYTES = 16
 # Longer heads take more registers than an invocation has: of each result, and of each operand of rows.
-_LONGEST_HEAD = 128
+LONGEST_HEAD = 128
 # The elements of a row of an operand that are staged at a time on their way to matrices: longer rows at once would take
 # shared memory that other workgroups need.
 PIECE = 64
@@ -46,7 +46,7 @@ class CooperativeShape:
     columns: int
     shape: MatrixShape
     lanes: int
-    head: int = _LONGEST_HEAD
+    head: int = LONGEST_HEAD
     buffers: int = 1
     down: int = 1
     rows_kept: int = 0
@@ -263,6 +263,11 @@ def operands_of_rows(stages: Sequence[Stage]) -> list[Node]:
     return list(dict.fromkeys(stage.of_rows for stage in stages if stage.of_rows is not None))
 
 
+def longest_head(nodes: Mapping[str, Node]) -> int:
+    """The most elements of a row of the operands that matrices would hold."""
+    return max(_heads(nodes))
+
+
 def _heads(nodes: Mapping[str, Node]) -> set[int]:
     """The extents of heads that matrices hold."""
     return {
@@ -281,4 +286,4 @@ def _held(head: int, matrix: MatrixShape) -> int:
 
 def _are_held(heads: set[int], matrix: MatrixShape) -> bool:
     """Whether heads are whole numbers of vectors, and matrices hold them."""
-    return all(head % EIGHT == 0 and _held(head, matrix) <= _LONGEST_HEAD for head in heads)
+    return all(head % EIGHT == 0 and _held(head, matrix) <= LONGEST_HEAD for head in heads)

@@ -1,4 +1,4 @@
-"""Whether derivatives of attention are best computed by contractions, with scores in memory.
+"""Whether attention and its derivatives are best computed by contractions, with scores in memory.
 
 Costs are counted per pair of a query and a key, in multiplications and additions at the speed of a contraction. Kernels
 of attention skip hidden pairs, but compute scores again for each derivative, and their tiles are smaller. Contractions
@@ -7,6 +7,10 @@ compute every pair, and write and read scores. docs/performance/products.md has 
 
 from __future__ import annotations
 
+from lavax.backends.vulkan.emit.attention.cooperative_shape import LONGEST_HEAD, longest_head
+from lavax.backends.vulkan.emit.attention.few_queries_shape import has_few_queries
+from lavax.backends.vulkan.emit.attention.problem import BY_KEYS
+from lavax.backends.vulkan.plan.profile import DeviceProfile
 from lavax.base.quick_dataclasses import dataclass
 from lavax.ir.graph import Node
 from lavax.ir.ops.attention import GRADIENTS
@@ -34,6 +38,16 @@ class ScoreCosts:
 
 
 @dataclass(frozen=True)
+class FewKeys:
+    """When workgroups of keys are too few for the queries that each goes over. Exercised by `python -m benchmarks
+    architectures` (latent-denoiser)."""
+
+    rows: int = 64  # keys of a workgroup
+    busy: int = 2  # of so many processors have one at least
+    queries: int = 1 << 11  # at least: 1.8 µs of an H200 for each 32 of them
+
+
+@dataclass(frozen=True)
 class ShortScores:
     """When scores are stored on CPU drivers, where products share a shader, but each kernel of attention takes a second
     to compile. Chosen by `python -m benchmarks first-calls comparison --only gpt-step`."""
@@ -44,6 +58,7 @@ class ShortScores:
 
 
 SCORE_COSTS = ScoreCosts()
+_FEW_KEYS = FewKeys()
 _SHORT_SCORES = ShortScores()
 _SCORE_BYTES = 4
 
@@ -63,6 +78,35 @@ def stores_scores(node: Node, memory_bytes: int) -> bool:
     moving = SCORE_COSTS.moved * SCORE_COSTS.move
     by_contractions = pairs * (_operations(SCORE_COSTS.by_contractions, heads) + moving)
     return by_kernels > SCORE_COSTS.gain * by_contractions
+
+
+def has_few_keys(node: Node, processors: int, memory_bytes: int) -> bool:
+    """Whether a gradient of keys or values leaves most processors idle, for long, in a kernel by matrices.
+
+    So it is where an image's places read a few words. Products divide the sum over queries.
+    """
+    if node.op not in BY_KEYS:
+        return False
+    query, key = (named_operands(node)[name] for name in ("query", "key"))
+    queries, keys = query.shape[-2], key.shape[-2]
+    workgroups = key.type.size // (key.shape[-1] * keys) * -(-keys // _FEW_KEYS.rows)
+    pairs = query.type.size // query.shape[-1] * keys
+    is_long = queries >= _FEW_KEYS.queries and pairs >= SCORE_COSTS.pairs
+    fits = pairs * _SCORE_BYTES * SCORE_COSTS.part_of_memory <= memory_bytes
+    return is_long and fits and workgroups * _FEW_KEYS.busy < processors
+
+
+def suits_products(node: Node, profile: DeviceProfile, memory_bytes: int) -> bool:
+    """Whether attention is best computed by products of matrices: kernels of attention have none for heads as long."""
+    precision = node.attrs["precision"]
+    if profile.kind != "gpu" or not any(shape.dtype == precision for shape in profile.matrices):
+        return False
+    query, key = (named_operands(node)[name] for name in ("query", "key"))
+    queries, keys = query.shape[-2], key.shape[-2]
+    pairs = query.type.size // query.shape[-1] * keys
+    if pairs < SCORE_COSTS.pairs or pairs * _SCORE_BYTES * SCORE_COSTS.part_of_memory > memory_bytes:
+        return False
+    return not has_few_queries(queries, keys) and longest_head({node.op: node}) > LONGEST_HEAD
 
 
 def stores_short_scores(node: Node) -> bool:

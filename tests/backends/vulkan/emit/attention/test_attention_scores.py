@@ -1,6 +1,7 @@
 """When scores of attention go to memory, and that the results stay what they were."""
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -11,8 +12,14 @@ import lavax as lx
 import lavax.nn as nn
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit.attention.choose import block_of_parts
-from lavax.backends.vulkan.emit.attention.scores import pays_in_parts, stores_scores, stores_short_scores
-from lavax.backends.vulkan.plan.profile import GENERIC_GPU
+from lavax.backends.vulkan.emit.attention.scores import (
+    has_few_keys,
+    pays_in_parts,
+    stores_scores,
+    stores_short_scores,
+    suits_products,
+)
+from lavax.backends.vulkan.plan.profile import CPU_DRIVER, GENERIC_GPU, MatrixShape
 from lavax.backends.vulkan.target import target_of
 from lavax.ir import Graph, Node, TensorType, float32, interpret
 from lavax.ir.graph import graph_of, input_node, make_node
@@ -22,6 +29,7 @@ from lavax.passes.simplify import remove_stop_gradient
 from lavax.passes.target.target import Attention, Target
 from tests.passes.lowering import f32
 
+WITH_MATRICES = replace(GENERIC_GPU, matrices=(MatrixShape("bf16", 16, 16, 16),), float16=True, storage_16bit=True)
 GRADIENTS = tuple(op for op in OPERANDS if op.endswith("gradient"))
 
 
@@ -180,3 +188,50 @@ def test_weights_of_a_stack_stay_in_memory_only_on_cpu_drivers(layers: int, by_r
     attention = Attention(lambda node: "gradient" in node.op, kept_bytes=1 << 20, scores_by_rows=by_rows)
     forward = [node for node in prepare(graph, Target(attention=attention)).nodes if node.op.startswith("attention")]
     assert bool(forward) != kept
+
+
+def forward(queries: int, head: int, precision: str = "bf16") -> Node:
+    shapes = {"query": (8, queries, head), "key": (8, 2048, head), "value": (8, 2048, head)}
+    inputs = [input_node(name, TensorType(shape, float32)) for name, shape in shapes.items()]
+    attrs = dict(scale=0.5, fill=-inf, lowest=1 - queries, highest=0, biased=False, masked=False, empty=False)
+    return make_node("attention", inputs, {**attrs, "precision": precision})
+
+
+@pytest.mark.parametrize(
+    ("node", "profile", "gibibytes", "suits"),
+    [
+        pytest.param(forward(2048, 256), WITH_MATRICES, 24, True, id="long heads"),
+        pytest.param(forward(2048, 136), WITH_MATRICES, 24, True, id="longer than kernels have matrices for"),
+        pytest.param(forward(2048, 128), WITH_MATRICES, 24, False, id="as long as these"),
+        pytest.param(forward(2048, 256, ""), WITH_MATRICES, 24, False, id="float32"),
+        pytest.param(forward(2048, 256), GENERIC_GPU, 24, False, id="no matrices"),
+        pytest.param(forward(2048, 256), CPU_DRIVER, 24, False, id="no GPU"),
+        pytest.param(forward(2048, 256), WITH_MATRICES, 1, False, id="no memory for the scores"),
+        pytest.param(forward(32, 256), WITH_MATRICES, 24, False, id="little to compute"),
+    ],
+)
+def test_attention_of_long_heads_is_made_of_products_of_matrices(
+    node: Node, profile: Any, gibibytes: int, suits: bool
+) -> None:
+    assert suits_products(node, profile, gibibytes << 30) == suits
+    graph = graph_of(node.operands, [node])
+    by_products = lambda each: suits_products(each, profile, gibibytes << 30)  # noqa: E731
+    prepared = prepare(graph, Target(attention=Attention(by_products=by_products)))
+    assert any(each.op == "attention" for each in prepared.nodes) != suits
+
+
+@pytest.mark.parametrize(
+    ("graph", "processors", "gibibytes", "few"),
+    [
+        pytest.param(gradients(16, 4096, 77, 40), 132, 24, True, id="an image that reads a text"),
+        pytest.param(gradients(64, 4096, 77, 40), 132, 24, False, id="several images"),
+        pytest.param(gradients(16, 4096, 77, 40), 32, 24, False, id="a small device"),
+        pytest.param(gradients(16, 1024, 77, 40), 132, 24, False, id="fewer queries"),
+        pytest.param(gradients(16, 4096, 4096, 40), 132, 24, False, id="as many keys"),
+        pytest.param(gradients(16, 4096, 77, 40), 132, 0, False, id="no memory for the scores"),
+    ],
+)
+def test_gradients_of_few_keys_over_many_queries_are_made_of_products(
+    graph: Graph, processors: int, gibibytes: int, few: bool
+) -> None:
+    assert [has_few_keys(node, processors, gibibytes << 30) for node in graph.outputs] == [False, few, few]
