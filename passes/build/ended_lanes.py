@@ -6,7 +6,7 @@ body gives a lane's values back as they are where that does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lavax.ir.graph import INPUT, Node
 
@@ -14,7 +14,8 @@ from lavax.ir.graph import INPUT, Node
 def asked_by_lane(loop: Node) -> Node | None:
     """What each lane of such a loop asks, a node of its condition; None for other loops."""
     asked = _joined_by_maximum(loop.attrs["condition"].outputs[0])
-    return asked if asked is not None and _keeps_ended(loop, asked) else None
+    every = range(len(loop.attrs["body"].outputs))
+    return asked if asked is not None and keeps_ended(loop, asked, every) else None
 
 
 def _joined_by_maximum(node: Node) -> Node | None:
@@ -27,11 +28,11 @@ def _joined_by_maximum(node: Node) -> Node | None:
     return None if found is node else found
 
 
-def _keeps_ended(loop: Node, condition: Node) -> bool:
-    """Whether the body keeps what is carried where the condition of a lane does not hold."""
+def keeps_ended(loop: Node, condition: Node, places: Iterable[int]) -> bool:
+    """Whether the body keeps what is carried at these places where the condition of a lane does not hold."""
     asked, body = loop.attrs["condition"], loop.attrs["body"]
     same = dict(zip(asked.inputs, body.inputs, strict=True))
-    return all(_keeps(output, before, condition, same) for output, before in zip(body.outputs, body.inputs, strict=False))
+    return all(_keeps(body.outputs[place], body.inputs[place], condition, same) for place in places)
 
 
 def _keeps(output: Node, before: Node, condition: Node, same: Mapping[Node | None, Node]) -> bool:
@@ -41,6 +42,8 @@ def _keeps(output: Node, before: Node, condition: Node, same: Mapping[Node | Non
     if output.op in ("and", "or"):  # a flag by which lanes run stays False, or one by which they have ended stays True
         flag = condition if output.op == "and" else condition.operands[0] if condition.op == "not" else None
         return before in output.operands and same.get(flag) is before
+    if output.op == "add" and output.dtype.is_integer and before in output.operands:  # counts the lane's turns
+        return any(each.op == "cast" and _is_of_lane(each.operands[0], condition, same) for each in output.operands)
     if output.op != "where":
         return False
     choice, held, ended = output.operands

@@ -33,6 +33,7 @@ from lavax.passes.prepare.moments import with_moments_in_parts
 from lavax.passes.prepare.node_rewrites import rewrite_nodes
 from lavax.passes.prepare.parts_for_maps import with_parts_for_maps
 from lavax.passes.prepare.parts_for_rows import with_parts_for_rows
+from lavax.passes.prepare.scalars_by_lane import with_scalars_by_lane
 from lavax.passes.prepare.single_places import with_single_places_chosen
 from lavax.passes.prepare.slices_of_products import with_slices_as_products
 from lavax.passes.prepare.spread_convolutions import with_forms_of_spread_convolutions
@@ -79,6 +80,7 @@ PASSES = (
     Pass("lines", with_padded_lines, "large products by matrices read and write lines of whole vectors"),
     Pass("pads", with_aligned_pads, "what is computed of shifted slices, and padded, is computed at all places"),
     Pass("moments", with_moments_in_parts, "variances of few long columns are found in parts, beside their means"),
+    Pass("lanes", _anywhere(with_scalars_by_lane), "lanes that end have counters of their own, and end by themselves"),
     Pass("nodes", rewrite_nodes, "every operation becomes operations that kernels have a form for"),
     Pass("updates", with_parts_for_maps, "products that optimizers alone read are summed in parts, which those add"),
     Pass("sums", with_parts_for_rows, "long sums that kernels of rows read are summed in parts, which those add"),

@@ -85,6 +85,16 @@ def kept(x: Any, by: str) -> Any:
     return lx.while_loop(lambda state: lnp.any(is_open(*state)), turn, (x, x < 37 if by == "open" else x >= 37))
 
 
+def counting(x: Any, most: Any) -> Any:
+    """A batch written out with a number of turns that all lanes have in common, and that each counts for itself."""
+
+    def turn(state: Any) -> Any:
+        number, x, taken = state
+        return number + 1, lnp.where(x < 37, x * 1.1 + number, x), taken + (x < 37)
+
+    return lx.while_loop(lambda s: (s[0] < most) & lnp.any(s[1] < 37), turn, (0, x, lnp.zeros(x.shape, "int32")))
+
+
 LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "swapped": (lambda a, b: lx.fori_loop(0, 11, lambda i, c: (c[1], c[0] + c[1]), (a, b)), (X, Y)),
     "counted": (lambda x: lx.fori_loop(0, 50, lambda i, s: s * 0.9 + i, x), (GRID,)),
@@ -122,6 +132,7 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "lanes keep what they have while open": (lambda x: kept(x, "open"), (X * 5,)),
     "lanes keep what they have once done": (lambda x: kept(x, "done"), (X * 5,)),
     "more lanes than a row has": (lambda x: kept(x, "open"), (np.linspace(-3, 40, 70_001, dtype="f"),)),
+    "lanes and turns are counted": (counting, (np.linspace(-3, 40, 4099, dtype="f"), np.int32(7))),
     "neighbours that do not change": (
         lambda x, w: lx.fori_loop(0, 12, lambda i, c: lnp.sin(c) * w + w[::-1], x),
         (X, Y),
