@@ -29,7 +29,7 @@ OPTIONAL = {
     "float16": ("VkPhysicalDeviceVulkan12Features", "shaderFloat16"),
     "int8": ("VkPhysicalDeviceVulkan12Features", "shaderInt8"),
     "storage_8bit": ("VkPhysicalDeviceVulkan12Features", "storageBuffer8BitAccess"),
-    "adds_longs": ("VkPhysicalDeviceVulkan12Features", "shaderBufferInt64Atomics", "shaderSharedInt64Atomics"),
+    "adds_longs": ("VkPhysicalDeviceVulkan12Features", "shaderBufferInt64Atomics"),
     "memory_model": ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel", "vulkanMemoryModelDeviceScope"),
 }
 

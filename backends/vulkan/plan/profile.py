@@ -67,7 +67,7 @@ class DeviceProfile:
     changing_texels: int  # how many texel buffers a shader may read of what it writes
     memory_model: bool  # Vulkan's memory model, which shaders with cooperative matrices use
     adds_floats: bool  # atomically, in buffers, in float32
-    adds_longs: bool  # atomically, in buffers and in shared memory, whole numbers of 64 bits
+    adds_longs: bool  # atomically, in buffers, whole numbers of 64 bits
     matrices: tuple[MatrixShape, ...]  # those that shaders can be compiled for, the best first
     converts_matrices: bool  # shaders may reduce a matrix's rows, and use one of sums as an operand
     told_processors: int | None  # each of which runs several workgroups; None if the driver does not tell

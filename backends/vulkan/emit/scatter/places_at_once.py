@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lavax.backends.vulkan.emit.map.kernel import emit_copy
-from lavax.backends.vulkan.emit.scatter.places import JoinedPlaces, join_in_order
+from lavax.backends.vulkan.emit.scatter.places import WORD_BITS, JoinedPlaces, join_in_order
 from lavax.backends.vulkan.glsl.expressions import literal, type_name
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch, grid
 from lavax.backends.vulkan.glsl.shader import ShaderText, assemble
@@ -26,9 +26,11 @@ class SharedPlaces:
 
     invocations: int = 256
     shared_bytes: int = 1 << 15  # of a copy, at most: several workgroups share a processor's memory
-    least_updates: int = 1 << 12  # of a workgroup
-    updates_per_element: int = 8  # the same for each element, which the workgroup clears and then joins to the array
+    least_updates: int = 1 << 11  # of a workgroup
+    updates_per_element: int = 8  # the same for each element, which the workgroup clears and then joins to the array,
+    workgroups: int = 4  # unless fewer than so many for each processor had all updates
     kept: int = 1 << 11  # elements of a larger array
+    meeting: int = 2  # updates for each element of it; of fewer, too few meet
 
 
 SHARED_PLACES = SharedPlaces()
@@ -73,7 +75,10 @@ class _InSharedMemory(_InAnyOrder):
         dtype = self.array.dtype
         self.identity = literal(JOINS[self.routine.node.attrs["join"]].identity(dtype), dtype)
         self.slots = self.wanted_slots()
-        self.shared = [f"shared {type_name(dtype, 1)} held[{self.slots}];"]
+        self.in_words = dtype.bits > WORD_BITS
+        held = {"low": "uint", "high": "uint"} if self.in_words else {"held": type_name(dtype, 1)}
+        self.shared = [f"shared {kind} {name}[{self.slots}];" for name, kind in held.items()]
+        self.processors = profile.processors
 
     def wanted_slots(self) -> int:
         """How many elements a workgroup keeps."""
@@ -81,7 +86,8 @@ class _InSharedMemory(_InAnyOrder):
 
     def emit(self) -> Launch:
         body, local = self.body, self.routine.local
-        wanted = max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * self.slots)
+        share = self.arrays * self.vectors * self.width // (SHARED_PLACES.workgroups * self.processors)
+        wanted = max(SHARED_PLACES.least_updates, min(SHARED_PLACES.updates_per_element * self.slots, share))
         turns = -(-wanted // (self.width * local))
         shares = -(-self.vectors // (turns * local))
         body.line(f"int group = int{WORKGROUP};")
@@ -103,14 +109,30 @@ class _InSharedMemory(_InAnyOrder):
         return Launch(assemble(text), tuple(body.parameters.words), grid(self.arrays * shares))
 
     def clear(self) -> None:
-        self.body.line(f"held[k] = {self.identity};")
+        self.body.line("low[k] = high[k] = 0u;" if self.in_words else f"held[k] = {self.identity};")
 
     def join_one(self, place: str, update: str) -> None:
-        self.body.line(f"{self.atomic}(held[{place}], {update});")
+        self.join_held(place, update)
+
+    def join_held(self, slot: str, update: str) -> None:
+        """Joins an update to what the workgroup keeps. Sums of 64 bits are two words, of which the first one carries:
+        processors add words of shared memory at once, and longer numbers by comparing and swapping."""
+        body = self.body
+        if not self.in_words:
+            body.line(f"{self.atomic}(held[{slot}], {update});")
+            return
+        body.line(f"uint lower = uint({update}), upper = uint({update} >> {WORD_BITS});")
+        body.line(f"upper += uint(atomicAdd(low[{slot}], lower) + lower < lower);")
+        body.line(f"if (upper != 0u) atomicAdd(high[{slot}], upper);")
+
+    @property
+    def found(self) -> str:
+        """What the workgroup has found for the element of a slot."""
+        return f"int64_t(uint64_t(high[k]) << {WORD_BITS} | uint64_t(low[k]))" if self.in_words else "held[k]"
 
     def join_slot(self) -> None:
         """Joins what the workgroup has found for an element to the array."""
-        self.body.line(f"if (held[k] != {self.identity}) {self.joined(self.element('k'), 'held[k]')}")
+        self.body.line(f"if ({self.found} != {self.identity}) {self.joined(self.element('k'), self.found)}")
 
 
 class _FirstInSharedMemory(_InSharedMemory):
@@ -133,11 +155,12 @@ class _FirstInSharedMemory(_InSharedMemory):
         with body.block("if (owner < 0)"):
             body.line(f"owner = atomicCompSwap(owners[{slot}], -1, {place});")
             body.line(f"owner = owner < 0 ? {place} : owner;")
-        body.line(f"if (owner == {place}) {self.atomic}(held[{slot}], {update});")
+        with body.block(f"if (owner == {place})"):
+            self.join_held(slot, update)
         body.line(f"else {self.joined(self.element(place), update)}")
 
     def join_slot(self) -> None:
-        self.body.line(f"if (owners[k] >= 0) {self.joined(self.element('owners[k]'), 'held[k]')}")
+        self.body.line(f"if (owners[k] >= 0) {self.joined(self.element('owners[k]'), self.found)}")
 
 
 def _kind_of(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> type[_AtOnce | _InSharedMemory]:
@@ -146,12 +169,14 @@ def _kind_of(kernel: Kernel, profile: DeviceProfile, lifted: bool) -> type[_AtOn
     extent, count = array.shape[-1], updates.shape[-1]
     fits = array.dtype.bits // 8 * extent <= min(SHARED_PLACES.shared_bytes, profile.shared_memory_bytes)
     slots = extent if fits else SHARED_PLACES.kept
-    if lifted or count < max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * slots):
+    is_kept = array.dtype.bits <= WORD_BITS or node.attrs["join"] == "add"
+    if lifted or not is_kept or count < max(SHARED_PLACES.least_updates, SHARED_PLACES.updates_per_element * slots):
         return _AtOnce
     if fits:
         return _InSharedMemory
     kept_bytes = (array.dtype.bits // 8 + _OWNER_BYTES) * SHARED_PLACES.kept
-    keeps = node.attrs["join"] in _MEETING and kept_bytes <= profile.shared_memory_bytes
+    meet = node.attrs["join"] in _MEETING and count >= SHARED_PLACES.meeting * extent
+    keeps = meet and kept_bytes <= profile.shared_memory_bytes
     return _FirstInSharedMemory if keeps else _AtOnce
 
 

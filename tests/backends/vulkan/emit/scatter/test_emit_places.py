@@ -45,16 +45,16 @@ SHADERS: dict[str, tuple[int, int, str]] = {
             uint64_t p3 = table.address[words[3]];
             int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
             int thread = int(gl_LocalInvocationID.x);
-            if (group >= 2) return;
+            if (group >= 4) return;
             int vectors = 8001;
             int extent = 100;
-            int part = group / 2;
+            int part = group / 4;
             for (int k = thread; k < 100; k += 256) {
                 held[k] = 0;
             }
             barrier();
-            int first = group % 2 * 4096 + thread;
-            for (int turn = 0; turn < 16; ++turn) {
+            int first = group % 4 * 2048 + thread;
+            for (int turn = 0; turn < 8; ++turn) {
                 if (first + turn * 256 < vectors) {
                     int at = min(first + turn * 256, vectors - 1);
                     int v1 = I32(p2).data[at];
@@ -83,17 +83,17 @@ SHADERS: dict[str, tuple[int, int, str]] = {
             uint64_t p3 = table.address[words[3]];
             int group = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
             int thread = int(gl_LocalInvocationID.x);
-            if (group >= 3) return;
+            if (group >= 20) return;
             int vectors = 40001;
             int extent = 20000;
-            int part = group / 3;
+            int part = group / 20;
             for (int k = thread; k < 2048; k += 256) {
                 held[k] = 0;
                 owners[k] = -1;
             }
             barrier();
-            int first = group % 3 * 16384 + thread;
-            for (int turn = 0; turn < 64; ++turn) {
+            int first = group % 20 * 2048 + thread;
+            for (int turn = 0; turn < 8; ++turn) {
                 if (first + turn * 256 < vectors) {
                     int at = min(first + turn * 256, vectors - 1);
                     int v1 = I32(p2).data[at];
@@ -104,7 +104,9 @@ SHADERS: dict[str, tuple[int, int, str]] = {
                             owner = atomicCompSwap(owners[v1 & 2047], -1, v1);
                             owner = owner < 0 ? v1 : owner;
                         }
-                        if (owner == v1) atomicAdd(held[v1 & 2047], v2);
+                        if (owner == v1) {
+                            atomicAdd(held[v1 & 2047], v2);
+                        }
                         else atomicAdd(I32(p3).data[part * extent + v1], v2);
                     }
                 }
