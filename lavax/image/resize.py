@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import lavax.numpy as lnp
-from lavax.image.kernels import KERNELS, ResizeMethod
+from lavax.image.kernels import KERNELS, Kernel, ResizeMethod
 from lavax.image.sampling import (
+    MOST_READ,
+    among_neighbours,
     between_neighbours,
     centres,
     contracted,
     nearest,
+    reached,
     weights_by_overlap,
-    weights_of_repeated_edge,
     weights_within,
 )
 from lavax.numpy._core.application import as_floating
@@ -64,9 +66,9 @@ def resize(
         if KERNELS.get(method) is KERNELS["linear"] and (scale >= 1 or not antialias):
             made = between_neighbours(made, axis, places)
         elif method.endswith("-pytorch") and not antialias:
-            made = contracted(made, axis, weights_of_repeated_edge(extent, places, KERNELS[method]))
+            made = among_neighbours(made, axis, places, KERNELS[method], 1.0, True)
         else:
-            made = contracted(made, axis, _weights(method, extent, places, 1 / scale, antialias))
+            made = _by_kernel(made, axis, places, method, 1 / scale, antialias)
     return cast(made, given.type.dtype)
 
 
@@ -119,11 +121,25 @@ def _require_method(name: str, method: str, known: Sequence[str]) -> None:
         raise ValueError(f"{name}: the method is {', '.join(known)}; got {method!r}")
 
 
+def _by_kernel(x: Value, axis: int, places: Value, method: str, step: float, antialias: bool) -> Value:
+    """`x` along `axis` at places that lie `step` pixels apart."""
+    kernel = None if method == "area" else _kernel(method)
+    width = max(step, 1.0) if antialias else 1.0
+    if kernel is not None and reached(kernel, width) <= MOST_READ:
+        found: Value = among_neighbours(x, axis, places, kernel, width)
+        return found
+    return contracted(x, axis, _weights(method, x.shape[axis], places, step, antialias))
+
+
+def _kernel(method: str) -> Kernel:
+    return KERNELS["cubic" if method.endswith("-pytorch") else method]
+
+
 def _weights(method: str, extent: int, places: Value, step: ArrayLike, antialias: bool) -> Value:
     """Weights [extent, places] for places that lie `step` pixels apart."""
     if method == "area":
         return weights_by_overlap(extent, places, step)
-    kernel = KERNELS["cubic" if method.endswith("-pytorch") else method]
+    kernel = _kernel(method)
     if not antialias:
         return weights_within(extent, places, kernel)
     return weights_within(extent, places, kernel, max(step, 1.0) if isinstance(step, float) else lnp.maximum(step, 1.0))

@@ -1,6 +1,7 @@
 """Resampling along one axis: matrices of weights, and what needs none."""
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,8 @@ from lavax.numpy._core.operands import ArrayLike
 from lavax.tracer.transforms.custom_rules import custom_jvp
 from lavax.tracer.values.value import Value
 
+# Pixels that are read one by one for a new one, at most: more are a product with weights of all pixels.
+MOST_READ = 4
 # A row of weights whose sum is less than this has none.
 _LEAST_SUM = 1000 * 2.0**-23
 
@@ -88,6 +91,45 @@ def _(axis: int, primals: Any, tangents: Any) -> Any:
     x, places = primals
     weights = weights_within(x.shape[axis], lnp.clip(places, 0, x.shape[axis] - 1), KERNELS["linear"])
     return between_neighbours(x, axis, places), contracted(tangents[0], axis, weights)
+
+
+def reached(kernel: Kernel, width: float = 1.0) -> int:
+    """How many pixels a kernel that is wider by `width` reaches at most."""
+    return math.ceil(2 * kernel.radius * width)
+
+
+@partial(custom_jvp, nondiff_argnums=(1, 3, 4, 5))
+def among_neighbours(
+    x: Value, axis: int, places: Value, kernel: Kernel, width: float = 1.0, repeats_edge: bool = False
+) -> Value:
+    """`x` along `axis` at `places` within the image: the pixels that a kernel, wider by `width`, reaches, with their
+    weights.
+
+    Beyond its edge the image goes on with it if `repeats_edge`; else the other pixels make up for those that are
+    missing. Derivatives are products with weights of all pixels, as of `between_neighbours`.
+    """
+    last = x.shape[axis] - 1
+    first = lnp.floor(places - kernel.radius * width) + 1
+    pixels = [first + offset for offset in range(reached(kernel, width))]
+    weights = [kernel.weight(lnp.abs(places - pixel) / width) for pixel in pixels]
+    if not repeats_edge:
+        weights = [lnp.where((p >= 0) & (p <= last), w, 0.0) for p, w in zip(pixels, weights, strict=True)]
+        total = sum(weights[1:], weights[0])
+        weights = [weight / total for weight in weights]
+    at = lnp.astype(lnp.clip(lnp.stack(pixels, 1), 0, last), "int32")
+    columns = lnp.reshape(lnp.astype(lnp.stack(weights, 1), x.dtype), (*at.shape, *(1,) * (x.ndim - 1 - axis)))
+    found = lnp.sum(lnp.take(x, at, axis=axis, mode="promise_in_bounds") * columns, axis + 1)
+    return found
+
+
+@among_neighbours.defjvp
+def _(axis: int, kernel: Kernel, width: float, repeats_edge: bool, primals: Any, tangents: Any) -> Any:
+    (x, places), size = primals, primals[0].shape[axis]
+    if repeats_edge:
+        weights = weights_of_repeated_edge(size, places, kernel)
+    else:
+        weights = weights_within(size, places, kernel, width)
+    return among_neighbours(x, axis, places, kernel, width, repeats_edge), contracted(tangents[0], axis, weights)
 
 
 def nearest(x: Value, axis: int, size: int, centred: bool = True) -> Value:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import lavax.numpy as lnp
 from lavax.image.kernels import KERNELS
 from lavax.image.sampling import (
+    MOST_READ,
+    among_neighbours,
     between_neighbours,
     centres,
     contracted,
     nearest,
-    weights_of_repeated_edge,
+    reached,
     weights_within,
 )
 from lavax.nn.spatial_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -113,8 +115,12 @@ def _resampled(
         found: Value = between_neighbours(x, axis, lnp.clip(places, 0.0, extent - 1.0))
         return found
     if antialias:
-        return contracted(x, axis, weights_within(extent, places, KERNELS[kernel], max(1 / scale, 1.0)))
-    return contracted(x, axis, weights_of_repeated_edge(extent, places, KERNELS["cubic-pytorch"]))
+        width = max(1 / scale, 1.0)
+        if reached(KERNELS[kernel], width) <= MOST_READ:
+            return among_neighbours(x, axis, places, KERNELS[kernel], width)  # type: ignore[no-any-return]
+        return contracted(x, axis, weights_within(extent, places, KERNELS[kernel], width))
+    resampled: Value = among_neighbours(x, axis, places, KERNELS["cubic-pytorch"], 1.0, True)
+    return resampled
 
 
 def pixel_shuffle(x: ArrayLike, upscale_factor: int) -> Value:
