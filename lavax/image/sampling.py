@@ -118,8 +118,7 @@ def among_neighbours(
         weights = [weight / total for weight in weights]
     at = lnp.astype(lnp.clip(lnp.stack(pixels, 1), 0, last), "int32")
     columns = lnp.reshape(lnp.astype(lnp.stack(weights, 1), x.dtype), (*at.shape, *(1,) * (x.ndim - 1 - axis)))
-    found = lnp.sum(lnp.take(x, at, axis=axis, mode="promise_in_bounds") * columns, axis + 1)
-    return found
+    return lnp.sum(lnp.take(x, at, axis=axis, mode="promise_in_bounds") * columns, axis + 1)
 
 
 @among_neighbours.defjvp

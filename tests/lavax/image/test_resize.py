@@ -103,6 +103,17 @@ def test_lines_between_two_pixels_are_no_products(shape: Any, antialias: bool) -
     assert "dot(" not in text and text.count(" = gather(") == 4
 
 
+@pytest.mark.parametrize(
+    ("method", "shape", "antialias", "products"),
+    [("cubic", (2, 14, 10, 3), True, 0), ("cubic", (2, 4, 3, 3), False, 0), ("cubic-pytorch", (2, 4, 3, 3), False, 0),
+     ("cubic", (2, 4, 3, 3), True, 2), ("linear", (2, 4, 3, 3), True, 0), ("lanczos3", (2, 14, 10, 3), True, 2)],
+    ids=str,
+)  # fmt: skip
+def test_four_pixels_of_a_place_are_no_products(method: str, shape: Any, antialias: bool, products: int) -> None:
+    text = lx.compile(lambda x: image.resize(x, shape, method, antialias)).lower(X).as_text("optimized")
+    assert text.count(" = dot(") == products
+
+
 def test_infinities_stay_where_they_are() -> None:
     row = np.array([[1.0, 2.0, np.inf, 4.0]], np.float32)
     assert np.isfinite(np.asarray(image.resize(row, (1, 8), "linear"))).tolist() == [[True] * 3 + [False] * 4 + [True]]
