@@ -66,7 +66,11 @@ def _of_parts(library: str) -> str:
     return library.replace("lx_reduce_angle(", "reduce_any_angle(") + _REDUCED_BY_PARTS
 
 
-_FORMS = {"lx_reduce_angle": _of_parts, "lx_erfinv": lambda library: _INVERSE_ERROR}
+def _inverse_error(library: str) -> str:
+    return _INVERSE_ERROR
+
+
+_FORMS = {"lx_reduce_angle": _of_parts, "lx_erfinv": _inverse_error}
 
 
 def with_rare_arguments_apart(source: str) -> str:

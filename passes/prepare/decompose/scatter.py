@@ -7,6 +7,7 @@ In both cases the updates of an element are combined in the same order on every 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from functools import reduce as joined
 from math import prod
 
@@ -253,9 +254,11 @@ def _by_places(node: Node, join: str, target: Target) -> Node:
 
 def _in_whole_numbers(node: Node, target: Target) -> Node:
     array, updates, *indices = node.operands
-    places = reshape(_flat_positions(indices, array.shape), (updates.type.size,))
+    extents = [array.shape[axis] for axis in node.attrs["axes"]]
+    places = reshape(_flat_positions(indices, extents), (updates.type.size,))
     held, joining = (reshaped(operand, (operand.type.size,)) for operand in (array, updates))
-    return reshaped(summed(held, joining, places, lambda *args: _joined_to(*args, target)), array.shape)
+    joined_to = partial(_joined_to, target=target)
+    return reshaped(summed(held, joining, places, joined_to), array.shape)
 
 
 def _floats_by_places(node: Node, join: str, places: Node, target: Target) -> Node:

@@ -397,15 +397,19 @@ def test_sums_as_whole_numbers_of_infinities_and_of_what_has_no_hidden_bit() -> 
 
 
 @pytest.mark.skipif("not has_longs()")
-@pytest.mark.parametrize(("shape", "axes", "count"), [((2, 50_000), (0, 1), 30_000), ((300, 400), (1,), 300)])
+@pytest.mark.parametrize(
+    ("shape", "axes", "count"), [((2, 50_000), (0, 1), 30_000), ((300, 100), (1,), 300), ((1, 9000, 1), (1,), 9000)]
+)
 def test_sums_as_whole_numbers_of_several_axes(shape: tuple[int, ...], axes: tuple[int, ...], count: int) -> None:
     """Rows of an array, too, whose updates are elements of the same rows."""
     array = RANDOM.normal(size=shape).astype(np.float32)
-    indices = [RANDOM.integers(-2, shape[axis] + 2, (count, 40)[: len(shape)]).astype(np.int32) for axis in axes]
-    if axes == (1,):
+    counts = (count, 40) if len(shape) == 2 else (count,)
+    indices = [RANDOM.integers(-2, shape[axis] + 2, counts).astype(np.int32) for axis in axes]
+    updates = RANDOM.normal(size=(*counts, 1, 1) if len(shape) > 2 else counts).astype(np.float32)
+    if shape == (300, 100):
         indices.insert(0, np.repeat(np.arange(shape[0], dtype=np.int32)[:, None], 40, 1))
         axes = (0, 1)
-    updates = RANDOM.normal(size=indices[0].shape).astype(np.float32)
     program = scattered("add", array, updates, indices, axes)
+    assert "i64" in {node.dtype.name for node in prepare(program, as_gpu().target).nodes if node.op == "join_places"}
     (found,) = run(program, [array, updates, *indices], device=as_gpu())
     np.testing.assert_allclose(found, interpret(program, array, updates, *indices)[0], rtol=1e-5, atol=1e-5)
