@@ -25,7 +25,7 @@ from lavax.backends.vulkan.emit.loop.workgroup import (
 from lavax.backends.vulkan.emit.map.kernel import emit_map_in_loop
 from lavax.backends.vulkan.emit.missing_dtypes import refuse_missing
 from lavax.backends.vulkan.emit.reduce.kernel import emit_row_in_loop
-from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, Writing, in_runs, is_run
+from lavax.backends.vulkan.emit.small_runs import Writing, in_runs, is_run, limits_within
 from lavax.backends.vulkan.emit.table_names import (
     counts_of,
     groups_of,
@@ -123,7 +123,7 @@ class _Emission(Dispatches):
     """The state of making one plan: its branches and loops, and the dispatches in them."""
 
     _around: str | None = None  # the flag of the branch or turn that commands are in
-    _loop: str | None = None  # the flag of the loop of dispatches that they are in
+    _loops: tuple[kernel_commands.Repeat | kernel_commands.Until, ...] = ()  # of dispatches, that they are in
 
     def plan(self) -> Plan:
         first = written_first(steps_of(self.program.steps), self.profile)
@@ -169,12 +169,12 @@ class _Emission(Dispatches):
 
     @property
     def _of_runs(self) -> Writing:
-        return Writing(self._may_join, self._together, self._fits_push_constants)
+        return Writing(limits_within(self._loops), self._may_join, self._together, self._fits_push_constants)
 
     def _may_join(self, step: KernelStep) -> bool:
         of_rules = all(self._schedule(kernel) is None for kernel in step.kernels)
-        works = [self._work(step, number) for number in range(len(step.kernels))]
-        return of_rules and all(work.operations + work.nbytes <= SMALL_RUNS.work for work in works)
+        works, most = [self._work(step, number) for number in range(len(step.kernels))], limits_within(self._loops).work
+        return of_rules and all(work.operations + work.nbytes <= most for work in works)
 
     def _together(self, run: Sequence[KernelStep], of: Sequence[KernelStep]) -> Turns | While | None:
         """The turn of a run."""
@@ -194,7 +194,7 @@ class _Emission(Dispatches):
         """One workgroup's loop, cut where a dispatch must end, or a loop of dispatches."""
         turns = self._turns_of(command)
         if turns is None:
-            return [RepeatDispatches(command.count, tuple(self._commands(command.commands)))]
+            return [RepeatDispatches(command.count, self._in_turns(command))]
         if isinstance(turns, While) or is_stoppable(turns):
             return self._stopping(command, turns)
         most = min(most_turns(turns), command.count)
@@ -207,16 +207,21 @@ class _Emission(Dispatches):
     def _while(self, command: kernel_commands.Until) -> list[Command]:
         turns = self._turns_of(command)
         if turns is None:
-            within, self._loop = self._loop, command.flag
-            commands = tuple(self._commands(command.commands))
-            self._loop = within
-            return [UntilFlag(self.flags.index(command.flag), commands, self._is_in_branch)]
+            return [UntilFlag(self.flags.index(command.flag), self._in_turns(command), self._is_in_branch)]
         return self._stopping(command, turns)
+
+    def _in_turns(self, loop: kernel_commands.Repeat | kernel_commands.Until) -> tuple[Command, ...]:
+        """What a loop of dispatches repeats."""
+        around, self._loops = self._loops, (*self._loops, loop)
+        found = tuple(self._commands(loop.commands))
+        self._loops = around
+        return found
 
     @property
     def _is_in_branch(self) -> bool:
         """Whether commands may be skipped while the loop around them, if there is one, goes on."""
-        return self._around not in (None, self._loop)
+        flags = [loop.flag for loop in self._loops if isinstance(loop, kernel_commands.Until)]
+        return self._around not in (None, *flags[-1:])
 
     def _turns_of(self, command: kernel_commands.Repeat | kernel_commands.Until) -> Turns | While | None:
         """What one workgroup runs of a loop. Arrays that a turn writes are read through descriptors, too, unless their
@@ -331,7 +336,7 @@ class _Emission(Dispatches):
         seen = [at for at, place in enumerate(places[: len(step.reads[number])]) if _lies_in_range(place, range_bytes)]
         still = {at for at in seen if not self._is_within(names[at], written)}
         others = [at for at in seen if places_move is not None and places[at].slot not in places_move]
-        by_descriptor = read_by_descriptor_in_loop(kernel, range_bytes, still, others, in_run)
+        by_descriptor = read_by_descriptor_in_loop(kernel, range_bytes, still, others)
         kernel = replace(
             kernel,
             moving=moving,

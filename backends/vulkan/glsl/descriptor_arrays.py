@@ -21,10 +21,8 @@ _LEAST_IN_REGISTERS = 1 << 7
 _IN_REGISTERS = ("loop", "registers")
 # The same for steps of Fourier transforms, which share a dispatch if their arrays are seen so.
 _LEAST_TRANSFORMED = 1 << 9
-# The same for a kernel in a workgroup's loop, for one in a run of small kernels, whose arrays and their positions all
-# have to fit push constants, and the kinds of such kernels.
+# The same for a kernel in a workgroup's loop or in a run of small kernels, and the kinds of such kernels.
 _LEAST_IN_LOOPS = 1 << 5
-_LEAST_IN_RUNS = 1 << 8
 _IN_LOOPS = ("map", "row", "contract", "routine")
 # Routines that do not read their results.
 _ONLY_WRITING = frozenset(
@@ -55,17 +53,16 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
 
 
 def read_by_descriptor_in_loop(
-    kernel: Kernel, range_bytes: int, still: Collection[int], changing: Collection[int], in_run: bool
+    kernel: Kernel, range_bytes: int, still: Collection[int], changing: Collection[int]
 ) -> tuple[int, ...]:
     """The numbers of the inputs of a kernel in a workgroup's loop that are seen so: of those that no turn writes, and
-    of those that change. `in_run`: whether there is one turn, of small kernels in a row."""
+    of those that change."""
     if kernel.kind not in _IN_LOOPS:
         return ()
     arrays = kernel.graph.inputs
     whole = [number for number in changing if arrays[number].dtype.storage.itemsize == WORD_BYTES]
     found = (number for number in sorted({*still, *whole}) if _is_by_descriptor(arrays[number], kernel, range_bytes))
-    least = _LEAST_IN_RUNS if in_run else _LEAST_IN_LOOPS
-    return tuple(number for number in found if arrays[number].type.size >= least)
+    return tuple(number for number in found if arrays[number].type.size >= _LEAST_IN_LOOPS)
 
 
 def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:

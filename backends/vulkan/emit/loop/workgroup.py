@@ -88,7 +88,7 @@ _REAL = "#define real "  # it says for what dtype they are
 
 def turns_of(command: Repeat | Until, sources: Sources) -> Turns | While | None:
     """What one workgroup runs of a loop; None if the loop does not suit one workgroup."""
-    if isinstance(command, Until) and _ends_by_lane(command):
+    if isinstance(command, Until) and ends_by_lane(command):
         return None  # many workgroups run its lanes
     if _asks_the_host(command):
         sources = replace(sources, most=lambda kernel: WORKGROUP_LOOPS.work_in_while)
@@ -134,7 +134,7 @@ def _members(command: Command, guard: Guard | None, sources: Sources) -> list[Tu
     return [Branch(sources.place(guard.index), guard.equals, guard.count, members)]
 
 
-def _ends_by_lane(loop: Until) -> bool:
+def ends_by_lane(loop: Until) -> bool:
     """Whether what is repeated is a kernel that takes the turns of a loop that depends on data."""
     steps = [step for held in loop.commands if isinstance(held, Guarded) for step in held.commands]
     kernels = [kernel for step in steps if isinstance(step, KernelStep) for kernel in step.kernels]

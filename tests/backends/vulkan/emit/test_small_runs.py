@@ -14,12 +14,12 @@ import lavax.numpy as lnp
 from lavax.backends.vulkan.emit import small_runs
 from lavax.backends.vulkan.emit.loop.turns import Turns
 from lavax.backends.vulkan.emit.program import _Emission, by_sizes, emit_program
-from lavax.backends.vulkan.emit.small_runs import SMALL_RUNS, Writing, in_runs
-from lavax.backends.vulkan.plan.plan import Dispatch, RepeatDispatches
+from lavax.backends.vulkan.emit.small_runs import RUNS_IN_TURNS, SMALL_RUNS, Writing, in_runs, limits_within
+from lavax.backends.vulkan.plan.plan import Dispatch, RepeatDispatches, UntilFlag
 from lavax.backends.vulkan.plan.profile import CPU_DRIVER
 from lavax.backends.vulkan.target import target_of
 from lavax.passes.build.inline import inline_calls
-from lavax.passes.kernels.commands import Repeat, steps_of
+from lavax.passes.kernels.commands import Repeat, Until, steps_of
 from lavax.passes.kernels.kernel import KernelStep
 from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
@@ -130,7 +130,7 @@ def test_what_follows_a_run_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(small_runs, "_is_short", lambda *given: True)
     *steps, last = list(steps_of(_program(_products, *MATRICES).steps))[:6]
     last = replace(last, barrier=False)
-    writing = Writing(lambda step: step is not last, lambda run, of: Turns(1, ()), lambda turns: True)
+    writing = Writing(SMALL_RUNS, lambda step: step is not last, lambda run, of: Turns(1, ()), lambda turns: True)
     run, behind = in_runs([*steps, last], writing)
     assert isinstance(run, Repeat) and len(run.commands) == 5
     assert isinstance(behind, KernelStep) and behind.barrier
@@ -186,6 +186,68 @@ def test_turns_that_are_written_out_are_asked_once_though_a_large_kernel_parts_t
 def test_no_loop_is_written_of_what_is_too_long_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     program = _program(_products, *MATRICES)
     emission = _Emission(program, CPU_DRIVER, False, by_sizes, lambda dispatch: None, {})
-    monkeypatch.setattr(small_runs, "_has_short_shader", lambda member: False)
+    monkeypatch.setattr(small_runs, "_has_short_shader", lambda *given: False)
     writing = replace(emission._of_runs, fits=lambda turns: pytest.fail("a loop was written"))
     assert in_runs(program.steps, writing) == list(program.steps)
+
+
+def _turns_of_many_kernels(x: Any) -> Any:
+    """More kernels than one workgroup's loop has, products among them."""
+
+    def turn(i: Any, c: Any) -> Any:
+        for number in range(13):
+            c = lnp.tanh(c @ x / (1 + lnp.max(lnp.abs(c), axis=number % 2, keepdims=True)) + lnp.flip(c, 0) * 0.1)
+        return c
+
+    return lx.fori_loop(0, 8, turn, x)
+
+
+def test_kernels_of_many_turns_are_few_dispatches() -> None:
+    """Products may be among them."""
+    x = _normal(12, 12) * 0.3
+    program = _program(_turns_of_many_kernels, x)
+    (loop,) = (each for each in program.steps if isinstance(each, Repeat))
+    (turns,) = (each for each in emit_program(program, CPU_DRIVER).commands if isinstance(each, RepeatDispatches))
+    assert turns.count == loop.count == 8
+    assert len(turns.commands) <= len(list(steps_of([loop]))) // 2
+    agree(_turns_of_many_kernels, x)
+
+
+def test_small_kernels_beside_a_large_one_are_one_dispatch_of_a_while() -> None:
+    def function(x: Any, w: Any) -> Any:
+        def turn(c: Any) -> Any:
+            row = lnp.cumsum(lnp.sum(lnp.sin(c @ w), axis=0)) / 64
+            return c * 0.9 + row / (1 + lnp.max(lnp.abs(row)))
+
+        return lx.while_loop(lambda c: lnp.max(lnp.abs(c)) > 0.5, turn, x)
+
+    arguments = _normal(64, 128), _normal(128, 128)
+    commands = emit_program(_program(function, *arguments), CPU_DRIVER).commands
+    (loop,) = (each for each in commands if isinstance(each, UntilFlag))
+    shaders = [each.shader.source for each in loop.commands if isinstance(each, Dispatch)]
+    assert any("void kernel1(" in shader for shader in shaders)
+    assert any("void kernel" not in shader for shader in shaders)
+
+
+def test_turns_of_lanes_that_end_by_themselves_keep_their_workgroups() -> None:
+    def function(x: Any) -> Any:
+        return lx.vmap(lambda x: lx.while_loop(lambda c: c[0] < 100, lambda c: (c[0] * 1.1 + 1, c[1] + 1), (x, 0)))(x)
+
+    (loop,) = (each for each in _program(function, abs(_normal(30))).steps if isinstance(each, Until))
+    assert limits_within([Repeat(9, (loop,)), loop]) == SMALL_RUNS
+    assert limits_within([Repeat(9, (loop,))]) == limits_within([Repeat(9, (loop,)), Repeat(2, ())]) == RUNS_IN_TURNS
+    assert limits_within([Repeat(7, ())]) == limits_within([]) == SMALL_RUNS
+
+
+def test_a_run_of_too_many_arrays_is_two() -> None:
+    steps = list(steps_of(_program(_products, *MATRICES).steps))[:6]
+    emission = _Emission(_program(_products, *MATRICES), CPU_DRIVER, False, by_sizes, lambda dispatch: None, {})
+    asked: list[int] = []
+
+    def fits(turns: Any) -> bool:
+        asked.append(len(turns.members))
+        return asked[-1] <= 3
+
+    writing = replace(emission._of_runs, limits=replace(SMALL_RUNS, least=3), fits=fits)
+    found = in_runs(steps, writing)
+    assert [len(run.commands) for run in found if isinstance(run, Repeat)] == [3, 3]

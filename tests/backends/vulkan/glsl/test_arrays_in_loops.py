@@ -31,17 +31,17 @@ def _kernel(kind: str) -> Kernel:
 @pytest.mark.parametrize("kind", ["map", "row", "contract", "routine"])
 def test_kernels_of_elements_rows_products_and_routines_read_texels(kind: str) -> None:
     kernel = _kernel(kind)
-    assert read_by_descriptor_in_loop(kernel, RANGE, {0}, (), False) == (0,)
-    assert read_by_descriptor_in_loop(kernel, RANGE, (), (0,), False) == (0,)
-    assert read_by_descriptor_in_loop(kernel, RANGE, (), (), False) == ()
+    assert read_by_descriptor_in_loop(kernel, RANGE, {0}, ()) == (0,)
+    assert read_by_descriptor_in_loop(kernel, RANGE, (), (0,)) == (0,)
+    assert read_by_descriptor_in_loop(kernel, RANGE, (), ()) == ()
     # No range of that length holds it wherever it is.
-    assert read_by_descriptor_in_loop(kernel, 6400, {0}, (), False) == ()
+    assert read_by_descriptor_in_loop(kernel, 6400, {0}, ()) == ()
 
 
 def test_other_kernels_go_by_address() -> None:
     kernel = _kernel("map")
     for kind in ("scan", "attention"):
-        assert read_by_descriptor_in_loop(replace(kernel, kind=kind), RANGE, {0}, (0,), False) == ()
+        assert read_by_descriptor_in_loop(replace(kernel, kind=kind), RANGE, {0}, (0,)) == ()
 
 
 def test_parts_of_memory_and_results_in_it_lie_within_it() -> None:

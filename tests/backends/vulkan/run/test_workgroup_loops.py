@@ -356,7 +356,8 @@ def test_one_workgroup_runs_a_loop_over_little_data(name: str, monkeypatch: pyte
     found, shaders = agree(function, *arguments)
     assert is_by_workgroup(shaders)
     monkeypatch.setattr(workgroup, "WORKGROUP_LOOPS", replace(workgroup.WORKGROUP_LOOPS, kernels=0))
-    monkeypatch.setattr(small_runs, "SMALL_RUNS", replace(small_runs.SMALL_RUNS, kernels=0))
+    for limits in ("SMALL_RUNS", "RUNS_IN_TURNS"):
+        monkeypatch.setattr(small_runs, limits, replace(small_runs.SMALL_RUNS, kernels=0))
     lx.clear_caches()  # the program would be the one that was compiled before
     dispatched, shaders = agree(lambda *given: function(*given), *arguments)
     lx.clear_caches()
