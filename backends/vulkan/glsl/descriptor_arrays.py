@@ -24,8 +24,8 @@ _LEAST_TRANSFORMED = 1 << 9
 # The same for a kernel in a workgroup's loop or in a run of small kernels, and the kinds of such kernels.
 _LEAST_IN_LOOPS = 1 << 5
 _IN_LOOPS = ("map", "row", "contract", "routine")
-# Routines that do not read their results.
-_ONLY_WRITING = frozenset(
+# Steps of Fourier transforms, which do not read their results.
+STEPS_OF_TRANSFORMS = frozenset(
     ("fourier_cosines", "fourier_from_half", "fourier_from_reals", "fourier_join", "fourier_spectrum", "fourier_step")
     + ("fourier_to_half", "fourier_to_reals", "fourier_across_from_reals", "fourier_across_to_half")
     + ("fourier_across_from_half", "fourier_across_to_reals", "fourier_padded", "fourier_filtered", "fourier_cut")
@@ -43,7 +43,7 @@ def arrays_by_descriptor(kernel: Kernel, range_bytes: int) -> tuple[int, ...]:
     """
     arrays = (*kernel.graph.inputs, *kernel.graph.outputs)
     least = _LEAST_IN_REGISTERS if kernel.kind in _IN_REGISTERS else _LEAST_ELEMENTS
-    if kernel.kind == "routine" and kernel.graph.outputs[0].op in _ONLY_WRITING:
+    if kernel.kind == "routine" and kernel.graph.outputs[0].op in STEPS_OF_TRANSFORMS:
         least = _LEAST_TRANSFORMED
     if max((node.type.size for node in arrays), default=0) < least:
         return ()
@@ -71,9 +71,9 @@ def _is_by_descriptor(node: Node, kernel: Kernel, range_bytes: int) -> bool:
     copies = kernel.graph.outputs[0].op in _AFTER_COPIES
     if node is updated_in_place(kernel) and not copies:
         return False
-    if kernel.kind == "routine" and node in kernel.graph.outputs and not copies and node.op not in _ONLY_WRITING:
+    if kernel.kind == "routine" and node in kernel.graph.outputs and not copies and node.op not in STEPS_OF_TRANSFORMS:
         return False  # routines read their results
     fits = node.type.nbytes <= range_bytes // 2
-    is_transformed = kernel.kind == "routine" and kernel.graph.outputs[0].op in _ONLY_WRITING
+    is_transformed = kernel.kind == "routine" and kernel.graph.outputs[0].op in STEPS_OF_TRANSFORMS
     is_read = node.dtype.storage.itemsize <= WORD_BYTES or (is_transformed and node.dtype == float64)
     return fits and is_read and node not in kernel.moving

@@ -8,6 +8,7 @@ they are, and counters that move them are in memory. So a long loop can be cut a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -35,6 +36,7 @@ from lavax.backends.vulkan.emit.loop.turns import (
     slots_of,
 )
 from lavax.backends.vulkan.emit.loop.writing import SLOTS_OF_STATE, WORDS_OF_STATE, TurnsWriter
+from lavax.backends.vulkan.glsl.descriptor_arrays import STEPS_OF_TRANSFORMS
 from lavax.backends.vulkan.glsl.launch import WORKGROUP, Launch
 from lavax.backends.vulkan.glsl.shader import REST_WORD, ShaderText, assemble, word
 from lavax.backends.vulkan.plan.plan import CHANGING_FORMS, Shader, Work
@@ -84,6 +86,7 @@ _WAIT_OF_SUBGROUP = ("subgroupBarrier();",)
 
 
 _REAL = "#define real "  # it says for what dtype they are
+_LOOP = re.compile(r"\b(for|while|do)\b")
 
 
 def turns_of(command: Repeat | Until, sources: Sources) -> Turns | While | None:
@@ -165,7 +168,7 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
             is_copy=_is_copy(kernel),
             increment=_increment_of(kernel),
             barrier=step.in_turn if number else step.barrier,
-            iterations=prod(launch.groups) * (1 + _iterations(launch, kernel)),
+            iterations=prod(launch.groups) * (1 + iterations_of_kernel(launch, kernel)),
             work=work,
             positions=positions,
         )
@@ -177,8 +180,12 @@ def _kernels(step: KernelStep, sources: Sources) -> list[Turn] | None:
     return found
 
 
-def _iterations(launch: Launch, kernel: Kernel) -> int:
-    """Those of loops in a workgroup, as they are written if that is known. Functions that maps call may have some."""
+def iterations_of_kernel(launch: Launch, kernel: Kernel) -> int:
+    """Those of loops in a workgroup, as they are written if that is known. Functions that maps call may have some, as
+    may those of what steps of transforms read."""
+    is_step = kernel.graph.outputs[0].op in STEPS_OF_TRANSFORMS
+    if is_step and launch.text is not None and not any(_LOOP.search(line) for line in launch.text.main):
+        return ITERATIONS_OF_MAP
     of_kind = ITERATIONS[kernel.kind](kernel)
     return max(launch.iterations, of_kind) if kernel.kind == "map" else launch.iterations or of_kind
 

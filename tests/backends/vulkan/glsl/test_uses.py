@@ -53,7 +53,7 @@ def assert_recorded(shader: Shader) -> None:
 
 def _parts(source: str) -> tuple[str, str]:
     """Extensions and types with the descriptors, and the functions with main."""
-    descriptors = list(re.finditer(r"^layout\(.*(\{ .* data\[\]; \}|usamplerBuffer).*;$", source, re.MULTILINE))
+    descriptors = list(re.finditer(r"^layout\(.*(\{ .* data\[\]; \}|u(?:sampler|image)Buffer).*;$", source, re.MULTILINE))
     end = descriptors[-1].end() if descriptors else source.index("void main()")
     return source[:end], source[end:]
 

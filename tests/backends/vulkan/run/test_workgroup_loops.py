@@ -293,6 +293,14 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "many updates": (joined, (random.normal(size=(40, 4)).astype("f"), random.integers(0, 4, (3, 40)).astype("i"))),
     "short sorts": (lambda x: lx.fori_loop(0, 5, lambda i, c: lnp.sort(lnp.cos(c * 3), axis=0), x), (SQUARE,)),
     "sorts and their gradients": (ranked, (random.normal(size=40).astype("f"),)),
+    "transforms": (
+        lambda x: lx.fori_loop(0, 5, lambda i, c: lnp.fft.irfft(lnp.fft.rfft(c * c) * 1j, 64) + lnp.sin(c), x),
+        (random.normal(size=64).astype("f"),),
+    ),
+    "transforms of complex lines": (
+        lambda x: lnp.abs(lx.fori_loop(0, 4, lambda i, c: lnp.fft.ifft(lnp.fft.fft(c) / (1 + lnp.abs(c))), x + 0.5j)),
+        (random.normal(size=(3, 20)).astype("f"),),
+    ),
     "greatest": (beams, (random.normal(size=5).astype("f"),)),
     "rows from rows": (rows_from_rows, (H,)),
     "single updates of bytes, of which an invocation has several elements": (
