@@ -53,7 +53,8 @@ def assert_recorded(shader: Shader) -> None:
 
 def _parts(source: str) -> tuple[str, str]:
     """Extensions and types with the descriptors, and the functions with main."""
-    descriptors = list(re.finditer(r"^layout\(.*(\{ .* data\[\]; \}|u(?:sampler|image)Buffer).*;$", source, re.MULTILINE))
+    of_arrays = re.compile(r"^layout\(.*(\{ .* data\[\]; \}|u(?:sampler|image)Buffer).*;$", re.MULTILINE)
+    descriptors = list(of_arrays.finditer(source))
     end = descriptors[-1].end() if descriptors else source.index("void main()")
     return source[:end], source[end:]
 
