@@ -167,7 +167,8 @@ def _two_steps_across(points: int, behind: int, narrow: Sequence[int], profile: 
 
     Best are those of which lanes share the last one's points, with 15 or 16 each, then two of up to 32 points in
     registers, and then others of which lanes share the last one's points, and the first one's if these are many. What
-    an invocation writes alone lies in as many places as it has points.
+    an invocation writes alone lies in as many places as it has points. Of an odd number of neighbours the first one
+    writes single numbers, as each of its columns has other roots: two steps in registers are best.
     """
     limits = ACROSS_STEPS
     shares = {}  # of a lane in the last step
@@ -182,7 +183,7 @@ def _two_steps_across(points: int, behind: int, narrow: Sequence[int], profile: 
 
     best = [way for way, share in shares.items() if share in limits.shares and way[0] >= limits.least_first]
     best = [way for way in best if way[0] % 2 <= points % 2]  # an odd first one takes longer
-    if not best and len(narrow) == 2 and max(narrow) <= REGISTER_LIMITS.together:
+    if (not best or behind % 2) and len(narrow) == 2 and max(narrow) <= REGISTER_LIMITS.together:
         return narrow
     return min(best or [*shares], key=far, default=())
 

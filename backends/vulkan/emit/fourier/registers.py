@@ -93,6 +93,8 @@ class _Step:
             for frequency, value in enumerate(frequencies):
                 write_neighbours(self.routine, self._position(0, frequency), self._of(value, 0), self._of(value, 1))
             return
+        if self.behind % 2 and self.behind > 1:
+            read_ahead(self.routine, [Rows(self._position(0, 0), self.points, self.behind)], self.together)
         for number in range(self.together):
             own = [self._of(value, number) for value in frequencies]
             if self.behind == 1 and self.points % 2 == 0:

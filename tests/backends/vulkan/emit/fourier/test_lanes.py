@@ -51,6 +51,7 @@ def test_lines_along_another_axis_have_steps_that_write_in_few_places() -> None:
     }  # fmt: skip
     assert {length: list(steps_of(length, 8, float32, CPU_DRIVER)) for length in expected} == expected
     assert list(steps_of(24500, 5, float32, CPU_DRIVER)) == [7, 7, 10, 50]  # pairs of neighbours are two lines
+    assert [list(steps_of(600, behind, float32, CPU_DRIVER)) for behind in (400, 401)] == [[10, 60], [30, 20]]
 
 
 def test_a_line_is_one_kernel_that_exchanges_by_shuffles() -> None:

@@ -69,7 +69,9 @@ def test_steps_that_write_many_rows_far_apart_read_them_before() -> None:
     assert _reads(_step(25, 25, 1600)) == 7  # one of four rows each
     assert _reads(_step(25, 25, 800, "f64")) == 13
     assert not _reads(_step(16, 64, 1600)) and not _reads(_step(25, 1, 64, lines=640))
+    assert _reads(_step(25, 24, 1601)) == 7  # an odd number of neighbours, whose numbers are written one by one
     assert not _reads(_step(25, 25, 64))  # few
+    assert not _reads(_step(35, 35, 400))  # too many points for two lines
     assert not _reads(_step(25, 25, 1600), GENERIC_GPU)
 
 
@@ -98,6 +100,12 @@ def test_all_that_is_written_is_read_before(graph: str) -> None:
         assert read == written and len(read) > 10
 
 
+def test_of_rows_that_begin_anywhere_most_is_read_before() -> None:
+    for start in (0, 8, 4096):
+        read, written = _lines_of_cache(_step(25, 24, 1601), start)
+        assert read < written and len(read) > 0.7 * len(written)
+
+
 @pytest.mark.parametrize("name", ["to_half", "from_half"])
 def test_steps_between_half_a_spectrum_and_columns_read_them_too(name: str) -> None:
     assert _reads(_ACROSS[name]) >= 5
@@ -106,7 +114,7 @@ def test_steps_between_half_a_spectrum_and_columns_read_them_too(name: str) -> N
 @pytest.mark.parametrize(
     ("function", "shape", "axis"),
     [
-        *(((lnp.fft.fft, np.fft.fft), shape, 0) for shape in ((625, 18), (600, 66), (1024, 20))),
+        *(((lnp.fft.fft, np.fft.fft), shape, 0) for shape in ((625, 18), (600, 66), (600, 67), (1024, 20))),
         *(((lnp.fft.rfft, np.fft.rfft), (shape), 0) for shape in ((480, 36), (1331, 12))),
         ((lnp.fft.fft, np.fft.fft), (3, 289, 22), 1),
     ],
