@@ -155,9 +155,10 @@ def shared_bytes(source: str) -> int:
     """What a shader declares of shared memory."""
     names = dict(re.findall(r"^#define (\w+) (\d+)$", source, re.MULTILINE))
     names["LOCAL"] = str(prod(local_size(source)))
+    kinds = dict(re.findall(r"^#define (\w+) ([a-z]\w*)$", source, re.MULTILINE))
     total = 0
     for kind, extents in re.findall(r"^shared (\w+) \w+((?:\[\w+\])*);", source, re.MULTILINE):
-        total += _BYTES[kind] * prod(int(names.get(extent, extent)) for extent in re.findall(r"\w+", extents))
+        total += _BYTES[kinds.get(kind, kind)] * prod(int(names.get(extent, extent)) for extent in re.findall(r"\w+", extents))
     assert total or "\nshared " not in source
     return total
 
