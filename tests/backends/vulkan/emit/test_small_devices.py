@@ -158,7 +158,8 @@ def shared_bytes(source: str) -> int:
     kinds = dict(re.findall(r"^#define (\w+) ([a-z]\w*)$", source, re.MULTILINE))
     total = 0
     for kind, extents in re.findall(r"^shared (\w+) \w+((?:\[\w+\])*);", source, re.MULTILINE):
-        total += _BYTES[kinds.get(kind, kind)] * prod(int(names.get(extent, extent)) for extent in re.findall(r"\w+", extents))
+        count = prod(int(names.get(extent, extent)) for extent in re.findall(r"\w+", extents))
+        total += _BYTES[kinds.get(kind, kind)] * count
     assert total or "\nshared " not in source
     return total
 
