@@ -117,6 +117,19 @@ def test_numbers_that_are_one_in_their_own_dtype_have_its_tolerance() -> None:
     assert INTERPRETERS["kernels"](plain, arrays)[0] > 1
 
 
+def test_floats_that_a_gpu_joins_by_their_bits_have_the_tolerance_of_their_dtype() -> None:
+    graph = parse("""graph (places: i32[68], x: f32[68]) {
+      %0 = tanh(x) : f32[68]
+      %1 = constant() value=0.0 : f32[3]
+      %2 = scatter_maximum(%1, %0, places) axes=[0] : f32[3]
+      return %2
+    }""")
+    arrays = [np.zeros(68, np.int32), np.linspace(-1, 1, 68, dtype=np.float32)]
+    (found,), wanted = INTERPRETERS["kernels of a GPU"](graph, arrays), expected(graph, arrays, in_doubles=True)
+    assert 0 < abs(found[0] - np.tanh(1.0)) < 1e-7
+    assert not compare.differences(["kernels of a GPU"], graph, arrays, wanted)
+
+
 def test_a_difference_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that takes every tangent for a sine."""
 
