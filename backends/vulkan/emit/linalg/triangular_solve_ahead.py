@@ -28,8 +28,8 @@ class SolvesAhead:
 
     most_rows: int = 512
     least_rows: int = 65
-    most_sides: int = 4  # of a workgroup
-    most_groups: int = 264  # workgroups; more of them leave nothing idle that products would use
+    sides: tuple[int, ...] = (1, 2, 4)  # of a workgroup; more than one only if all processors have some
+    groups: int = 2  # workgroups of a processor, at most; more leave nothing idle that products would use
     workers: int = 16  # subgroups that prepare
     at_once: int = 4  # elements of a row that a lane loads before it needs the first
     together: int = 4  # unknowns, which all lanes of the solver find: an exchange takes longer than a product
@@ -54,16 +54,14 @@ def _bytes(sides: int, transposed: bool, dtype: DType, profile: DeviceProfile) -
 
 
 def _sides(right: TensorType, transposed: bool, profile: DeviceProfile) -> int:
-    """The right sides of a workgroup; 0 if it cannot solve ahead."""
+    """The right sides of a workgroup, which take it longer than one; 0 if it cannot solve ahead."""
     has_lanes = profile.kind == "gpu" and profile.subgroup_shuffle and profile.knows_subgroup_size
     if not has_lanes or not _workers(profile):
         return 0
-    fitting = [
-        sides
-        for sides in (1, 2, 4)
-        if sides <= AHEAD.most_sides and _bytes(sides, transposed, right.dtype, profile) <= profile.shared_memory_bytes
-    ]
-    return next((sides for sides in fitting if sides >= right.shape[-1]), max(fitting, default=0))
+    memory = profile.shared_memory_bytes
+    fitting = [sides for sides in AHEAD.sides if _bytes(sides, transposed, right.dtype, profile) <= memory]
+    few = (sides for sides in fitting if sides >= right.shape[-1] or _groups(right, sides) <= profile.processors)
+    return next(few, max(fitting, default=0))
 
 
 def _groups(right: TensorType, sides: int) -> int:
@@ -73,7 +71,7 @@ def _groups(right: TensorType, sides: int) -> int:
 def most_solved_ahead(right: TensorType, profile: DeviceProfile) -> int:
     """The most rows of a triangle that a workgroup solves ahead for such right sides; 0 if it had better not."""
     sides = _sides(right, True, profile)
-    return AHEAD.most_rows if sides and _groups(right, sides) <= AHEAD.most_groups else 0
+    return AHEAD.most_rows if sides and _groups(right, sides) <= AHEAD.groups * profile.processors else 0
 
 
 def suits_solving_ahead(kernel: Kernel, profile: DeviceProfile) -> bool:

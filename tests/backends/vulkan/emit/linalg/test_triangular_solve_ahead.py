@@ -21,6 +21,7 @@ from tests.backends.vulkan.run.execution import backend, backend_with, run
 from tests.backends.vulkan.test_decompositions import graph
 
 RANDOM = np.random.default_rng(17)
+MOST_GROUPS = AHEAD.groups * GENERIC_GPU.processors
 HOW = [
     {"lower": lower, "transposed": transposed, "unit_diagonal": unit}
     for lower in (False, True)
@@ -70,7 +71,7 @@ def well_conditioned(*shape: int, dtype: Any = np.float32) -> np.ndarray:
 def test_every_unknown(shape: tuple[int, int, int], how: dict[str, bool]) -> None:
     stack, rows, sides = shape
     right = RANDOM.normal(size=(stack, rows, sides)).astype(np.float32)
-    assert_solves(well_conditioned(stack, rows, rows), right, how)
+    assert_solves(well_conditioned(stack, rows, rows), right, how, told_processors=1)
 
 
 @pytest.mark.parametrize("how", [HOW[1], HOW[6]], ids=str)
@@ -119,10 +120,10 @@ def sources_of(rows: int, sides: int, profile: DeviceProfile = GENERIC_GPU, **ho
     ("sides", "changes", "rows"),
     [
         ((1,), {}, 512),
-        ((4 * AHEAD.most_groups,), {"shared_memory_bytes": 49152}, 512),
-        ((4 * AHEAD.most_groups + 1,), {"shared_memory_bytes": 49152}, 0),
+        ((4 * MOST_GROUPS,), {"shared_memory_bytes": 49152}, 512),
+        ((4 * MOST_GROUPS + 1,), {"shared_memory_bytes": 49152}, 0),
         ((100, 1), {}, 512),
-        ((AHEAD.most_groups + 1, 1), {}, 0),
+        ((MOST_GROUPS + 1, 1), {}, 0),
         ((1,), {"subgroup_shuffle": False}, 0),
         ((1,), {"names_subgroup_size": False, "min_subgroup_size": 8}, 0),
         ((1,), {"max_workgroup_invocations": 32}, 0),
@@ -136,12 +137,24 @@ def test_who_solves_ahead(sides: tuple[int, ...], changes: dict[str, Any], rows:
     assert most_solved_ahead(right, replace(GENERIC_GPU, **changes)) == rows
 
 
-@pytest.mark.parametrize(("dtype", "bytes", "width"), [(float32, 32768, 2), (float32, 49152, 4), (float64, 49152, 1)])
-def test_a_workgroup_has_as_many_sides_as_memory_for_them(dtype: DType, bytes: int, width: int) -> None:
-    profile = replace(GENERIC_GPU, shared_memory_bytes=bytes)
-    right = TensorType((600, 100), dtype)
-    assert triangular_solve_ahead._sides(right, True, profile) == width
-    assert triangular_solve_ahead._sides(TensorType((600, 1), dtype), True, profile) == 1
+@pytest.mark.parametrize(
+    ("sides", "dtype", "bytes", "width"),
+    [
+        (1, float32, 49152, 1),
+        (132, float32, 49152, 1),
+        (133, float32, 49152, 2),
+        (265, float32, 49152, 4),
+        (9000, float32, 49152, 4),
+        (9000, float32, 32768, 2),
+        (9000, float64, 49152, 1),
+    ],
+)
+def test_a_workgroup_has_several_sides_if_there_are_more_than_processors(
+    sides: int, dtype: DType, bytes: int, width: int
+) -> None:
+    profile = replace(GENERIC_GPU, shared_memory_bytes=bytes, told_processors=132)
+    assert triangular_solve_ahead._sides(TensorType((600, sides), dtype), True, profile) == width
+    assert triangular_solve_ahead._sides(TensorType((500, 600, 1), dtype), True, profile) == 1
 
 
 def test_parts_of_a_triangle_share_a_shader() -> None:
