@@ -57,7 +57,7 @@ PLAN = Plan(
     1 << 34,
     (
         DISPATCH,
-        RepeatDispatches(5, (UntilFlag(1, (DISPATCH, replace(DISPATCH, shader=OTHER, counts=None))),)),
+        RepeatDispatches(5, (UntilFlag(1, (DISPATCH, replace(DISPATCH, shader=OTHER, counts=None)), True),)),
         Dispatch(OTHER, (), (), (1, 1, 1), False, "k1"),
     ),
     2,
