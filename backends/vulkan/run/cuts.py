@@ -38,6 +38,7 @@ class Pace:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self.turns_before = 0  # of the last run of a loop that depends on data, with those in vain
         self.is_measured = False
         self._is_warm = False
 

@@ -77,14 +77,17 @@ class Flow:
 
     def _until(self, loop: ShortTurns) -> None:
         done, most = 0, 1 if loop.may_be_skipped else FLAG_CHECKS.first
+        expected = 0 if loop.may_be_skipped else loop.pace.turns_before - 1
         while True:
-            turns = min(_wished(loop.pace, done), most, loop.most, self._cuts.turns(loop.pace))
+            wished = expected - done if done < expected else min(_wished(loop.pace, done), most)
+            turns = min(wished, loop.most, self._cuts.turns(loop.pace))
             self._send_turns(loop, turns)
             self._finish(0)
-            if not self._is_set(loop.flag):
-                return
             done += turns
+            if not self._is_set(loop.flag):
+                break
             most *= FLAG_CHECKS.growth
+        loop.pace.turns_before = done
 
     def _repeat(self, loop: LongTurns) -> None:
         left = loop.count

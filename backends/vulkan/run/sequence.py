@@ -26,7 +26,8 @@ from lavax.base.quick_dataclasses import dataclass
 @dataclass(frozen=True)
 class FlagChecks:
     """Turns per submission of a loop that depends on data; docs/performance/linear_algebra_on_gpus.md, "Loops that
-    the host looks at". Surplus turns of a loop that has ended take time, too, and so does every look."""
+    the host looks at". Surplus turns of a loop that has ended take time, too, and so does every look. The first
+    submission has all but one of the turns of the last run."""
 
     first: int = 4  # until it is known how long a turn takes
     growth: int = 4  # at most, from one submission to the next

@@ -123,15 +123,19 @@ class Turns:
     def wait(self, number: int) -> None: ...
 
 
-def submitted(seconds: float, turns: int, may_be_skipped: bool = False, is_measured: bool = True) -> list[int]:
-    """The turns of each submission of a loop of so many turns of so many seconds."""
+def submitted(
+    seconds: float, turns: int, before: int = 0, may_be_skipped: bool = False, is_measured: bool = True
+) -> list[int]:
+    """The turns of each submission of a loop of so many turns of so many seconds, which had others the time before."""
     pace, loop_of = Steady(seconds), Turns()
-    pace.is_measured = pace._is_warm = is_measured
+    pace.turns_before, pace.is_measured = before, is_measured
+    pace._is_warm = is_measured
     fakes: Any = loop_of
     cuts: Any = Cuts.__new__(Cuts)
     loop = ShortTurns(fakes, 1, 256, None, 0, pace, may_be_skipped)
     flow = Flow(fakes, cuts, lambda submission: 0, lambda flag: sum(loop_of.taken) < turns, lambda *note: None)
     flow.run([loop])
+    assert pace.turns_before == sum(loop_of.taken)
     return loop_of.taken
 
 
@@ -151,6 +155,15 @@ def test_few_short_turns_are_computed_in_vain() -> None:
 def test_what_may_be_skipped_begins_with_one_turn() -> None:
     assert submitted(1e-5, 1, may_be_skipped=True) == [1]
     assert submitted(1e-5, 10, may_be_skipped=True) == [1, 4, 16]
+
+
+def test_a_loop_is_expected_to_have_as_many_turns_as_before() -> None:
+    assert submitted(3e-4, 8, before=8) == [7, 1]
+    assert submitted(3e-4, 7, before=8) == [7]
+    assert submitted(3e-4, 10, before=8) == [7, 1, 2]
+    assert submitted(3e-4, 3, before=8) == [7]
+    assert submitted(1e-6, 700, before=800) == [256, 256, 256]
+    assert submitted(3e-4, 8, before=8, may_be_skipped=True) == [1] * 8
 
 
 def test_turns_of_unknown_length_grow() -> None:
