@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lavax.backends.vulkan.emit.linalg.matrices import is_one_subgroup
 from lavax.backends.vulkan.emit.linalg.triangular_solve_ahead import solve_ahead, suits_solving_ahead
+from lavax.backends.vulkan.emit.linalg.triangular_solve_by_subgroups import solve_by_subgroups, suits_subgroups
 from lavax.backends.vulkan.emit.linalg.triangular_solve_in_shared_memory import (
     solve_in_shared_memory,
     suits_shared_memory,
@@ -126,6 +127,8 @@ def emit_triangular_solve(kernel: Kernel, profile: DeviceProfile, lifted: bool) 
     """The shader of triangular_solve."""
     if suits_solving_ahead(kernel, profile):
         return solve_ahead(kernel, profile)
+    if suits_subgroups(kernel, profile):
+        return solve_by_subgroups(kernel, profile)
     if suits_shared_memory(kernel, profile):
         return solve_in_shared_memory(kernel, profile, lifted)
     (node,) = kernel.graph.outputs

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
+from lavax.backends.vulkan.emit.linalg.substitution_by_lanes import reals_of, side_of, substitution
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
@@ -32,7 +33,6 @@ class SolvesAhead:
     groups: int = 2  # workgroups of a processor, at most; more leave nothing idle that products would use
     workers: int = 16  # subgroups that prepare
     at_once: int = 4  # elements of a row that a lane loads before it needs the first
-    together: int = 4  # unknowns, which all lanes of the solver find: an exchange takes longer than a product
 
 
 AHEAD = SolvesAhead()
@@ -118,7 +118,7 @@ class AheadEmitter:
             row = self._row("r", f"e / {self.width}")
             column = routine.position("own", "min(first_side + side, sides - 1)", sides)
             element = routine.element(flatten((*self.batch, row, column), self.right.shape))
-            found = f"known[e / {self.width}]" + ("[side]" if self.width > 1 else "")
+            found = side_of(f"known[e / {self.width}]", self.width, "side")
             body.line(f"if (first_side + side < sides) {element} = {found};")
         text = ShaderText(
             body.uses, body.scopes[0].lines, (local, 1), self._declarations(), subgroup_size=self.lanes, shuffles=True
@@ -127,10 +127,9 @@ class AheadEmitter:
 
     def _declarations(self) -> list[str]:
         real, lanes = type_name(self.right.dtype, 1), self.lanes
-        vector = real if self.width == 1 else type_name(self.right.dtype, 4).replace("4", str(self.width))
         return [
             f"#define real {real}",
-            f"#define reals {vector}",
+            f"#define reals {reals_of(real, self.width)}",
             f"const int LANES = {lanes}, STRIDE = {lanes + 1}, TILE = {lanes * (lanes + 1)};",
             f"shared reals known[{AHEAD.most_rows}];",
             "// Each has two places, which blocks take in turn.",
@@ -246,27 +245,11 @@ class AheadEmitter:
             line("int first = (block - 1) * LANES;")
             for k in lanes:
                 line(f"sum -= before[at + {k}] * known[first + {k}];")
-        line("reals found = sum;")
-        for k in lanes[:: AHEAD.together]:
-            with self.body.block(""):
-                self._substitute(lanes[k : k + AHEAD.together])
+        if not self.unit:
+            line("real inverse = inverses[turn * LANES + lane];")
+        for statement in substitution(self.lanes, self.unit):
+            line(statement)
         line("known[block * LANES + lane] = found;")
-
-    def _substitute(self, steps: range) -> None:
-        """All lanes find some neighbouring unknowns of the block, and subtract from their sums what these take."""
-        line, first = self.body.line, steps[0]
-        for k in steps:
-            line(f"reals x{k} = subgroupShuffle(sum, {k}u);")
-        for k in steps:
-            for earlier in range(first, k):
-                line(f"x{k} -= own[turn * TILE + {k} * STRIDE + {earlier}] * x{earlier};")
-            if not self.unit:
-                line(f"x{k} *= inverses[turn * LANES + {k}];")
-        for k in steps:
-            # Later unknowns, which may be infinite, must not reach earlier ones as products with zeros.
-            line(f"found = lane == {k} ? x{k} : found;")
-            if k + 1 < self.lanes:
-                line(f"sum -= t{k} * x{k};")
 
 
 def solve_ahead(kernel: Kernel, profile: DeviceProfile) -> Launch:
