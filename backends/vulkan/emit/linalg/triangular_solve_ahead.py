@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
-from lavax.backends.vulkan.emit.linalg.substitution_by_lanes import reals_of, side_of, substitution
+from lavax.backends.vulkan.emit.linalg.triangular_solve_by_subgroups import reals_of, side_of, substitution
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine

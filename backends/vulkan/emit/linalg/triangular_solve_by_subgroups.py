@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from math import prod
 
-from lavax.backends.vulkan.emit.linalg.substitution_by_lanes import reals_of, side_of, substitution
 from lavax.backends.vulkan.glsl.expressions import type_name
 from lavax.backends.vulkan.glsl.launch import Launch, grid
 from lavax.backends.vulkan.glsl.routine import RoutineShader, open_routine
@@ -63,8 +62,8 @@ def solve_by_subgroups(kernel: Kernel, profile: DeviceProfile) -> Launch:
         column = routine.position("c", "e % steps", rows)
         later, earlier = ("c", "r") if routine.node.attrs["transposed"] else ("r", "c")
         body.line(f"int later = {_row(routine, later)}, earlier = {_row(routine, earlier)};")
-        value = routine.read(matrix, (*place, row, column))
-        body.line(f"if (earlier <= later) triangle[at + later * STRIDE + earlier] = {value};")
+        factor = routine.read(matrix, (*place, row, column))
+        body.line(f"if (earlier <= later) triangle[at + later * STRIDE + earlier] = {factor};")
     row = routine.position("own", _row(routine, "min(lane, steps - 1)"), rows)
     columns = [_column(routine, side, sides) for side in range(width)]
     values = ", ".join(routine.read(right, (*place, row, column)) for column in columns)
@@ -101,3 +100,29 @@ def _row(routine: RoutineShader, step: str) -> str:
 
 def _column(routine: RoutineShader, side: int, sides: int) -> Index:
     return routine.position(f"side{side}", f"min({side}, sides - 1)", sides)
+
+
+def substitution(rows: int, unit_diagonal: bool) -> list[str]:
+    """The statements that find the unknowns of so many rows: `reals found`, a lane's own, of `reals sum` and `lane`.
+
+    `t0`, `t1`, … are the lane's elements of the triangle before the diagonal, and `inverse` is that of the diagonal's.
+    Others may be anything: what later unknowns, which may be infinite, make of a lane's sum comes too late.
+    """
+    unknown = "sum" if unit_diagonal else "sum * inverse"
+    lines = ["reals found = sum, known_to_all;"]
+    for k in range(rows):
+        lines.append(f"known_to_all = subgroupShuffle({unknown}, {k}u);")
+        lines.append(f"found = lane == {k} ? known_to_all : found;")
+        if k + 1 < rows:
+            lines.append(f"sum -= t{k} * known_to_all;")
+    return lines
+
+
+def reals_of(real: str, sides: int) -> str:
+    """The type of so many numbers, one for each right side: 1, 2 or 4."""
+    return real if sides == 1 else {"float": f"vec{sides}", "double": f"dvec{sides}"}[real]
+
+
+def side_of(text: str, sides: int, side: str) -> str:
+    """One side's number."""
+    return f"{text}[{side}]" if sides > 1 else text
