@@ -12,6 +12,7 @@ import pytest
 import lavax as lx
 import lavax.numpy as lnp
 from lavax.backends.vulkan.emit import small_runs
+from lavax.backends.vulkan.emit.loop import workgroup
 from lavax.backends.vulkan.emit.loop.turns import Turns
 from lavax.backends.vulkan.emit.program import _Emission, by_sizes, emit_program
 from lavax.backends.vulkan.emit.small_runs import RUNS_IN_TURNS, SMALL_RUNS, Writing, in_runs, limits_within
@@ -25,7 +26,7 @@ from lavax.passes.kernels.program import KernelProgram
 from lavax.passes.prepare.pipeline import prepare
 from lavax.passes.schedule.schedule import schedule
 from lavax.passes.simplify import simplify
-from tests.backends.vulkan.run.loop_agreement import agree
+from tests.backends.vulkan.run.test_workgroup_loops import LOOPS, agree, is_by_workgroup
 
 TARGET = target_of(CPU_DRIVER, 1 << 34, 1 << 31)
 RANDOM = np.random.default_rng(8)
@@ -211,6 +212,21 @@ def test_kernels_of_many_turns_are_few_dispatches() -> None:
     assert turns.count == loop.count == 8
     assert len(turns.commands) <= len(list(steps_of([loop]))) // 2
     agree(_turns_of_many_kernels, x)
+
+
+@pytest.mark.usefixtures("compiled_anew")
+@pytest.mark.parametrize(
+    "name",
+    ["gradient of two loops, carries", "many updates", "transforms of complex lines", "a while in a scan"]
+    + ["a while in a while", "a while in a branch of a loop", "a while under a branch", "gradient of small factors"],
+)
+def test_turns_of_dispatches_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where carries move through rows, and dispatches wait for conditions."""
+    monkeypatch.setattr(workgroup, "WORKGROUP_LOOPS", replace(workgroup.WORKGROUP_LOOPS, kernels=2))
+    monkeypatch.setattr(small_runs, "_MANY_TURNS", 2)
+    function, arguments = LOOPS[name]
+    _, shaders = agree(lambda *given: function(*given), *arguments)
+    assert is_by_workgroup(shaders)
 
 
 def test_small_kernels_beside_a_large_one_are_one_dispatch_of_a_while() -> None:
