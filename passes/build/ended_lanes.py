@@ -52,7 +52,7 @@ def _keeps(output: Node, before: Node, condition: Node, same: Mapping[Node | Non
     return held is before and condition.op == "not" and _is_of_lane(choice, condition.operands[0], same)
 
 
-def _is_of_lane(choice: Node, condition: Node, same: Mapping[Node, Node]) -> bool:
+def _is_of_lane(choice: Node, condition: Node, same: Mapping[Node | None, Node]) -> bool:
     """Whether a choice is a lane's condition, for each of the lane's elements."""
     leading = tuple(range(condition.type.rank))
     if choice.op == "broadcast" and choice.attrs["axes"] == leading and choice.type.rank > condition.type.rank:
@@ -60,7 +60,7 @@ def _is_of_lane(choice: Node, condition: Node, same: Mapping[Node, Node]) -> boo
     return _is_equal(condition, choice, same)
 
 
-def _is_equal(one: Node, other: Node, same: Mapping[Node, Node]) -> bool:
+def _is_equal(one: Node, other: Node, same: Mapping[Node | None, Node]) -> bool:
     """Whether two nodes compute the same from inputs that are the same."""
     stack, seen = [(one, other)], set()
     while stack:
