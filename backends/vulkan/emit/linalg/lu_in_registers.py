@@ -1,6 +1,7 @@
 """Gaussian elimination by a GPU's workgroup whose invocations keep rows of a panel (Golub and Van Loan, 3.4.1).
 
-Rows stay where they are: each has the number that exchanges give it, its place, and is stored there in the end. The
+Rows come and go through shared memory, some columns at a time, so that neighbours among invocations read and write
+neighbours in memory. While they are eliminated they stay where they are: each has the number that exchanges give it, its place, and is stored there in the end. The
 pivot's row goes through shared memory, from where it is stored at once. So a row that has been a pivot's may go on like
 the others: what it computes is not stored.
 
@@ -30,6 +31,8 @@ class Panels:
     least_invocations: int = 64
     least_columns: int = 4  # of panels that are worth their products
     columns_in_turn: int = 8  # eliminated by one loop
+    staged: tuple[int, ...] = (32, 16, 8, 4)  # columns that pass through shared memory at once, if they fit
+    other_bytes: int = 8192  # of shared memory, for what elimination exchanges
 
 
 PANELS = Panels()
@@ -132,12 +135,22 @@ def eliminate_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool)
     routine.starts("permutation", "parity")
     _declare(routine, columns, profile)
     own = range(-(-rows // local))
-    _load(routine, own, local)
+    staged = _staged(rows, columns, routine.dtype, profile)
+    if staged:
+        routine.declare(f"const int STAGED = {staged + 1};\nshared real stage[{rows * (staged + 1)}];")
+    _load(routine, own, local, staged)
     routine.write("real sign = 1.0;")
     for first in range(0, columns, PANELS.columns_in_turn):
         routine.write(_eliminated(first, columns, own))
-    _store(routine, own, local)
+    _store(routine, own, local, staged)
     return routine.close()
+
+
+def _staged(rows: int, columns: int, dtype: DType, profile: DeviceProfile) -> int:
+    """How many columns of all rows pass through shared memory at once; 0 if there is no room for a few."""
+    room = (profile.shared_memory_bytes - PANELS.other_bytes) * 8 // dtype.bits
+    fitting = (count for count in PANELS.staged if rows * (count + 1) <= room and count < 2 * columns)
+    return next(fitting, 0)
 
 
 def _declare(routine: MatrixRoutine, columns: int, profile: DeviceProfile) -> None:
@@ -153,12 +166,32 @@ def _declare(routine: MatrixRoutine, columns: int, profile: DeviceProfile) -> No
         routine.declare(_PIVOT_BY_FOLDS)
 
 
-def _load(routine: MatrixRoutine, own: range, local: int) -> None:
+def _load(routine: MatrixRoutine, own: range, local: int, staged: int) -> None:
     for number in own:
         routine.write(f"int place{number} = lane + {number * local};")
         row = routine.routine.position(f"r{number}", f"min(place{number}, rows - 1)", routine.rows)
-        for column in range(routine.columns):
-            routine.write(f"real a{number}_{column} = {routine.at(row, constant(column))};")
+        if not staged:
+            for column in range(routine.columns):
+                routine.write(f"real a{number}_{column} = {routine.at(row, constant(column))};")
+    for first in range(0, routine.columns, staged) if staged else ():
+        columns = range(first, min(first + staged, routine.columns))
+        _through_stage(routine, columns, local, "stage[at_row * STAGED + at_column] = {element};")
+        for number in own:
+            for column in columns:
+                routine.write(f"real a{number}_{column} = stage[r{number} * STAGED + {column - first}];")
+
+
+def _through_stage(routine: MatrixRoutine, columns: range, local: int, move: str) -> None:
+    """Moves these columns of all rows between the stage and memory, between two barriers."""
+    body, width = routine.body, len(columns)
+    body.line("barrier();")
+    with body.block(f"{body.uses.unroll}for (int turn = 0; turn < {-(-routine.rows * width // local)}; ++turn)"):
+        body.line(f"int place = min(turn * {local} + lane, rows * {width} - 1);")
+        row = routine.routine.position("at_row", f"place / {width}", routine.rows)
+        body.line(f"int at_column = place % {width};")
+        column = routine.routine.position("column", f"{columns[0]} + at_column", routine.columns)
+        body.line(move.replace("{element}", routine.at(row, column)) if "{element}" in move else move)
+    body.line("barrier();")
 
 
 def _eliminated(first: int, columns: int, own: range) -> str:
@@ -199,15 +232,28 @@ def _fours(width: int) -> list[str]:
     return [f"pivots[{number}] = real4({four});" for number, four in enumerate(fours)]
 
 
-def _store(routine: MatrixRoutine, own: range, local: int) -> None:
+def _store(routine: MatrixRoutine, own: range, local: int, staged: int) -> None:
     """The factors below the diagonal, where the turns have left them, and the permutation."""
-    columns, in_turn = routine.columns, PANELS.columns_in_turn
     for number in own:
         with routine.body.block(f"if (place{number} < rows)"):
             routine.write(f"x.data[permutation + place{number}] = real(lane + {number * local});")
-            for column in range(columns):
-                first = column - column % in_turn
-                register = max(columns - first - in_turn, 0) + column - first
-                store = f"x.data[place{number} * columns + {column}] = a{number}_{register};"
-                routine.write(f"if ({column} < place{number}) {store}")
+            if not staged:
+                for column in range(routine.columns):
+                    store = f"x.data[place{number} * columns + {column}] = a{number}_{_register(routine, column)};"
+                    routine.write(f"if ({column} < place{number}) {store}")
+    for first in range(0, routine.columns, staged) if staged else ():
+        columns = range(first, min(first + staged, routine.columns))
+        for number in own:
+            with routine.body.block(f"if (place{number} < rows)"):
+                for column in columns:
+                    kept = f"a{number}_{_register(routine, column)}"
+                    routine.write(f"stage[place{number} * STAGED + {column - first}] = {kept};")
+        move = "if (column < at_row) x.data[at_row * columns + column] = stage[at_row * STAGED + at_column];"
+        _through_stage(routine, columns, local, move)
     routine.write("if (lane == 0) x.data[parity] = sign;")
+
+
+def _register(routine: MatrixRoutine, column: int) -> int:
+    """Where a column's factor is in the end."""
+    first = column - column % PANELS.columns_in_turn
+    return max(routine.columns - first - PANELS.columns_in_turn, 0) + column - first
