@@ -1,9 +1,9 @@
 """Gaussian elimination by a GPU's workgroup whose invocations keep rows of a panel (Golub and Van Loan, 3.4.1).
 
 Rows come and go through shared memory, some columns at a time, so that neighbours among invocations read and write
-neighbours in memory. While they are eliminated they stay where they are: each has the number that exchanges give it, its place, and is stored there in the end. The
-pivot's row goes through shared memory, from where it is stored at once. So a row that has been a pivot's may go on like
-the others: what it computes is not stored.
+neighbours in memory. While they are eliminated they stay where they are: each has the number that exchanges give it,
+its place, and is stored there in the end. The pivot's row goes through shared memory, from where it is stored at once.
+So a row that has been a pivot's may go on like the others: what it computes is not stored.
 
 An invocation's registers turn: the column to be eliminated is always the first one, every other element moves one
 register forward as it is computed, and the factor becomes the last one. So a loop's text serves several columns, and
