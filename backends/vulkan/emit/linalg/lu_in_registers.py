@@ -31,7 +31,8 @@ class Panels:
     least_invocations: int = 64
     least_columns: int = 4  # of panels that are worth their products
     columns_in_turn: int = 8  # eliminated by one loop
-    staged: tuple[int, ...] = (32, 16, 8, 4)  # columns that pass through shared memory at once, if they fit
+    least_staged: int = 128  # rows of panels that pass through shared memory
+    staged: tuple[int, ...] = (32, 16, 8, 4)  # columns that do so at once, if they fit
     other_bytes: int = 8192  # of shared memory, for what elimination exchanges
 
 
@@ -147,7 +148,9 @@ def eliminate_in_registers(kernel: Kernel, profile: DeviceProfile, lifted: bool)
 
 
 def _staged(rows: int, columns: int, dtype: DType, profile: DeviceProfile) -> int:
-    """How many columns of all rows pass through shared memory at once; 0 if there is no room for a few."""
+    """How many columns of all rows pass through shared memory at once; 0 if none do, or there is no room for a few."""
+    if rows < PANELS.least_staged:
+        return 0
     room = (profile.shared_memory_bytes - PANELS.other_bytes) * 8 // dtype.bits
     fitting = (count for count in PANELS.staged if rows * (count + 1) <= room and count < 2 * columns)
     return next(fitting, 0)
