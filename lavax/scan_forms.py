@@ -141,12 +141,17 @@ def _in_turn(combine: Combine, values: list[Value]) -> list[Value]:
     """Partial results along the first axis; blocks lie along the second.
 
     The first elements have a turn, too, and stay as they are: to join results to them, these would have to be moved.
-    That turn combines them with the second ones, so that derivatives, which are not chosen, are as finite as others.
+    That turn combines them with the second ones, in their order, so that derivatives, which are not chosen, are as
+    finite as others.
     """
 
     def step(carried: list[Value], given: tuple[Value, list[Value]]) -> tuple[list[Value], list[Value]]:
-        turn, elements = given
-        found = [where(turn == 0, one, more) for one, more in zip(elements, combine(carried, elements), strict=True)]
+        (turn, elements), pairs = given, list(zip(carried, given[1], strict=True))
+        is_first = turn == 0
+        before = [where(is_first, element, one) for one, element in pairs]
+        behind = [where(is_first, one, element) for one, element in pairs]
+        combined = combine(before, behind)
+        found = [where(is_first, one, more) for one, more in zip(elements, combined, strict=True)]
         return found, found
 
     count = values[0].shape[0]

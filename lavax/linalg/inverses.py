@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lavax.ir.types import int32
 from lavax.linalg.complex_matrices import adjoint
 from lavax.linalg.decompositions import eigvalsh, qr, svd, svdvals
@@ -36,10 +38,16 @@ _FEW_VALUES = 16
 _OBLONG = 2
 
 
-def _is_oblong(matrix: Value) -> bool:
-    """Whether a pseudoinverse begins with factors Q·R, and needs nothing else if the rank is full."""
+def _begins_with_factors(matrix: Value, relative: ArrayLike) -> bool:
+    """Whether a pseudoinverse begins with factors Q·R, and needs nothing else if the rank is full.
+
+    It does not if one matrix has several tolerances, and so several pseudoinverses.
+    """
     least, most = sorted(matrix.shape[-2:])
-    return not matrix.type.dtype.is_complex and least > _FEW_VALUES and most >= _OBLONG * least
+    is_oblong = least > _FEW_VALUES and most >= _OBLONG * least
+    batch = matrix.shape[:-2]
+    has_one_each = np.broadcast_shapes(batch, as_value(relative).shape[:-1]) == batch
+    return not matrix.type.dtype.is_complex and is_oblong and has_one_each
 
 
 def _relative(value: Value, tolerance: ArrayLike | None) -> ArrayLike:
@@ -84,7 +92,7 @@ def _inverse_and_values(value: Value, relative: ArrayLike, hermitian: bool = Fal
 
     @custom_jvp
     def inverse(matrix: Value) -> tuple[Value, Value]:
-        if hermitian or not _is_oblong(matrix):
+        if hermitian or not _begins_with_factors(matrix, relative):
             return by_values(matrix)
         is_high = matrix.shape[-2] > matrix.shape[-1]
         q, r = qr(matrix if is_high else matrix_transpose(matrix))

@@ -108,9 +108,9 @@ def _resampled(
     extent = x.shape[axis]
     scale = size / extent if factor is None else factor
     if align_corners:
-        places = lnp.arange(size, dtype="float32") * ((extent - 1) / (size - 1) if size > 1 else 0.0)
+        places = lnp.arange(size, dtype=x.dtype) * ((extent - 1) / (size - 1) if size > 1 else 0.0)
     else:
-        places = centres(size, scale, 0.0)
+        places = centres(size, scale, 0.0, x.dtype)
     if kernel == "linear" and (scale >= 1 or not antialias):
         found: Value = between_neighbours(x, axis, lnp.clip(places, 0.0, extent - 1.0))
         return found

@@ -16,8 +16,10 @@ from lavax.passes.build.contraction_geometry import in_parts, number_of_parts, s
 from lavax.passes.target.target import Target
 
 _EXACT = 1 << 24
-# The most that a number of each dtype may be, regardless of its sign. Bfloat16 and float16 hold all of them.
-_GREATEST = {"i8": 1 << 7, "u8": (1 << 8) - 1, "bool": 1}
+# The most that a number of each dtype may be, regardless of its sign, by the dtype of the product. Bfloat16 and float16
+# hold all of them. Negative numbers are great ones of uint32.
+_NOT_NEGATIVE = {"u8": (1 << 8) - 1, "bool": 1}
+_GREATEST = {int32: {"i8": 1 << 7, **_NOT_NEGATIVE}, uint32: _NOT_NEGATIVE}
 _MOST_PARTS = 64  # of a sum, each of which is written
 _SEARCH_DEPTH = 32
 
@@ -70,13 +72,13 @@ def _parts(extents: tuple[int, ...], length: int, longest: int) -> int | None:
 
 def _greatest(operand: Node) -> int | None:
     """A bound of an operand's elements by the dtypes that they are cast from; None if these are not of 8 bits."""
-    stack, greatest = [operand], 0
+    stack, greatest, known = [operand], 0, _GREATEST[operand.dtype]
     for _ in range(_SEARCH_DEPTH):
         read = stack.pop()
         if _moves(read) and (read.op != "pad" or read.attrs["value"] == 0):
             stack += read.operands
-        elif read.op == "cast" and read.operands[0].dtype.name in _GREATEST:
-            greatest = max(greatest, _GREATEST[read.operands[0].dtype.name])
+        elif read.op == "cast" and read.operands[0].dtype.name in known:
+            greatest = max(greatest, known[read.operands[0].dtype.name])
         else:
             return None
         if not stack:

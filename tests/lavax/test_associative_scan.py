@@ -134,6 +134,23 @@ def test_derivatives_are_finite_where_only_an_element_with_itself_has_none(shape
     assert np.isfinite(slope).all()
 
 
+@pytest.mark.parametrize("shape", [(4096,), (100, 64)])
+def test_derivatives_are_finite_where_elements_have_none_the_other_way_around(shape: tuple[int, ...]) -> None:
+    """Sums of roots of the gaps between intervals: in another order gaps are negative."""
+    start = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+    def roots(a: Any, b: Any) -> Any:
+        return a[0], b[1], a[2] + b[2] + lnp.sqrt(b[0] - a[1])
+
+    def total(start: Any) -> Any:
+        return lnp.sum(lx.lax.associative_scan(roots, (start, start + 0.75, lnp.zeros_like(start)))[2])
+
+    steps = np.diff(start.astype(np.float64), axis=0) - 0.75
+    slope = np.arange(shape[0] - 1, 0, -1).reshape(-1, *(1,) * (len(shape) - 1)) * 0.5 / np.sqrt(steps)
+    exact = np.concatenate([np.zeros_like(slope[:1]), slope]) - np.concatenate([slope, np.zeros_like(slope[:1])])
+    np.testing.assert_allclose(lx.compile(lx.grad(total))(start), exact, rtol=1e-3, atol=1e-3)
+
+
 def test_nothing_is_computed_beyond_the_elements() -> None:
     """Numbers that fill a last block up would be divided by, and gradients would be NaN."""
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, TypeAlias
 
 from lavax.ir.default_dtypes import default_integer
@@ -149,14 +150,18 @@ def histogramdd(
 ) -> tuple[Value, list[Value]]:
     """The number of rows of `sample` (n, d) in each cell of a grid in d dimensions, and the edges of each dimension.
 
-    The counts are floats, as in NumPy. Raises ShapeError unless the sample has two axes.
+    The counts are floats, as in NumPy. Raises ShapeError unless the sample has two axes, and bins and ranges are as
+    many as dimensions.
     """
     value = real_numbers("histogramdd", sample)
     if value.ndim != 2:
         raise shape_error(f"histogramdd: the sample must have two axes, got {value.type}")
     columns = [value[:, number] for number in _numbers(value.shape[1])]
-    by_column = [bins] * len(columns) if isinstance(bins, int) else list(bins)
+    by_column = [bins] * len(columns) if isinstance(bins, (int, Integral)) else list(bins)
     ranges = [None] * len(columns) if range is None else list(range)
+    for name, each in (("bins", by_column), ("range", ranges)):
+        if len(each) != len(columns):
+            raise shape_error(f"histogramdd: {name} must be {len(columns)}, one a dimension, got {len(each)}")
     given = list(zip(columns, by_column, ranges, strict=True))
     edges = [histogram_bin_edges(column, bins, range) for column, bins, range in given]
     places = [_places(column, edge, bins, range) for edge, (column, bins, range) in zip(edges, given, strict=True)]
@@ -175,13 +180,19 @@ def histogramdd(
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
-    bins: int | Sequence[int | ArrayLike] = 10,
+    bins: int | ArrayLike | Sequence[int | ArrayLike] = 10,
     range: Sequence[Range] | None = None,
     weights: ArrayLike | None = None,
     density: bool = False,
 ) -> tuple[Value, Value, Value]:
-    """The number of points (x, y) in each cell of a grid, as floats, and the edges of both axes."""
-    counts, (first, second) = histogramdd(stack([x, y], 1), bins, range, weights, density)
+    """The number of points (x, y) in each cell of a grid, as floats, and the edges of both axes.
+
+    `bins` are a number of intervals or edges, the same for both axes, or two of these, one for each axis.
+    """
+    given: Any = bins
+    if not isinstance(bins, (int, Integral)) and len(given) not in (1, 2):
+        given = [bins, bins]
+    counts, (first, second) = histogramdd(stack([x, y], 1), given, range, weights, density)
     return counts, first, second
 
 

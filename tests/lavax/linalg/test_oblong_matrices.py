@@ -54,6 +54,14 @@ def test_a_stack_of_full_and_of_lower_rank() -> None:
     assert_inverse(np.stack([of_rank(COLUMNS, 40, COLUMNS), of_rank(COLUMNS - 2, 40, COLUMNS)]))
 
 
+@pytest.mark.parametrize("batch", [(), (1,)], ids=str)
+def test_several_tolerances_of_one_matrix(batch: tuple[int, ...]) -> None:
+    matrix = of_rank(COLUMNS, 40, COLUMNS).reshape(*batch, 40, COLUMNS)
+    tolerances = np.array([1e-3, 0.61], np.float32)
+    expected = [np.linalg.pinv(exact(matrix.reshape(40, COLUMNS)), rcond=tolerance) for tolerance in tolerances]
+    np.testing.assert_allclose(lnp.linalg.pinv(matrix, tolerances), expected, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1e-18, 1e18, 1e30])
 def test_numbers_whose_squares_are_none(scale: float) -> None:
     matrix = (scale * of_rank(COLUMNS, 40, COLUMNS)).astype(np.float32)

@@ -56,6 +56,16 @@ def test_numbers_are_those_of_pytorch(size: dict[str, Any]) -> None:
         close(nn.interpolate(X, **size, **arguments), expected.numpy())
 
 
+@pytest.mark.parametrize("aligned", [False, True])
+def test_places_of_doubles_are_doubles(aligned: bool) -> None:
+    """A line stays one, between its pixels."""
+    with lx.enable_x64():
+        line = np.linspace(1, 2, 7)[None, None]
+        found = np.asarray(nn.interpolate(line, 11, mode="linear", align_corners=aligned))[0, 0]
+    places = np.arange(11) / 10 if aligned else np.clip((np.arange(11) + 0.5) * (7 / 11) - 0.5, 0, 6) / 6
+    np.testing.assert_allclose(found, 1 + places, rtol=1e-14)
+
+
 @pytest.mark.parametrize(("mode", "shape"), [("linear", (2, 3, 7)), ("trilinear", (1, 2, 3, 4, 5))])
 def test_one_and_three_axes(mode: str, shape: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch", reason="torch is the oracle of interpolation")

@@ -8,6 +8,7 @@ import pytest
 
 import lavax as lx
 import lavax.numpy as lnp
+from lavax.base.errors import ShapeError
 from tests import denormals
 
 RANDOM = np.random.default_rng(51)
@@ -64,3 +65,16 @@ def test_cells_of_a_grid() -> None:
     uneven = lx.compile(lambda x, y: lnp.histogram2d(x, y, (edges[0], 30), span)[0])
     np.testing.assert_array_equal(uneven(x, y), counts)
     assert uneven.lower(x, y).as_text("ir").count("search_sorted") == 1
+
+
+def test_bins_of_all_dimensions() -> None:
+    x, y = np.random.default_rng(5).normal(size=(2, 300)).astype(np.float32)
+    edges = np.linspace(-2, 2, 6).astype(np.float32)
+    for bins in (edges, [-2.0, 0.5, 1.0, 2.0], np.int64(4), [edges, 3]):
+        for found, expected in zip(lnp.histogram2d(x, y, bins), np.histogram2d(x, y, bins), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+    points = np.stack([x, y, x], 1)
+    with pytest.raises(ShapeError, match="bins must be 3, one a dimension, got 2"):
+        lnp.histogramdd(points, [4, 5])
+    with pytest.raises(ShapeError, match="range must be 3, one a dimension, got 1"):
+        lnp.histogramdd(points, 4, [(0, 1)])
