@@ -1,9 +1,9 @@
 """Loops of lanes that also count: what all lanes have in common, each lane has for itself.
 
-A loop that goes on while a scalar condition holds and any lane is open, such as `(turn < 100) & any(open)`, keeps the
-values of lanes that have ended, but a counter goes on. With a counter of its own a lane ends by itself, and the loop
-can be one kernel (passes/fuse/lane_loops.py). What the scalars are at the end is what they are in the lane that ran
-for the most turns.
+A loop that goes on while any lane is open and perhaps a scalar condition holds, such as `(turn < 100) & any(open)`,
+keeps the values of lanes that have ended, but a counter goes on. With a counter of its own a lane ends by itself, and
+the loop can be one kernel (passes/fuse/lane_loops.py). What the scalars are at the end is what they are in the lane
+that ran for the most turns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lavax.ir.operation import OPERATIONS
 from lavax.ir.types import TensorType, bool_, int32
 from lavax.passes.build.builder import add, broadcast, build, gather, logical_and, reshape, splat, where
 from lavax.passes.build.control_flow import control_flow, item, parts_of
-from lavax.passes.build.ended_lanes import keeps_ended
+from lavax.passes.build.ended_lanes import asked_by_lane, keeps_ended
 from lavax.passes.fuse.lane_loops import lanes_of, shape_of_lanes
 
 Shape = tuple[int, ...]
@@ -62,7 +62,7 @@ class _Lanes:
         shape = shape_of_lanes(node)
         terms = _terms(condition.outputs[0])
         maxima = [term for term in terms if term.op == "max"]
-        if not shape or len(terms) < 2 or len(maxima) != 1 or prod(shape) < _LEAST_LANES:
+        if not shape or len(maxima) != 1 or prod(shape) < _LEAST_LANES or asked_by_lane(node) is not None:
             return None
         (asked,) = maxima
         lanes = [place for place, before in enumerate(body.outputs) if before.shape]

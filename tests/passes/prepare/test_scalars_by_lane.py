@@ -43,6 +43,12 @@ def flagged(x: Any, most: Any) -> Any:
     return lx.while_loop(lambda s: lnp.any(s[2]) & (s[1] > 0), turn, (x, most, x < 37))
 
 
+def without_bound(x: Any, most: Any) -> Any:
+    """Turns are counted, but nothing asks for their number."""
+    turn = lambda s: (s[0] + most, lnp.where(s[1] < 37, s[1] * 1.25 + s[0], s[1]))  # noqa: E731
+    return lx.while_loop(lambda s: lnp.any(s[1] < 37), turn, (most * 0 + 1, x))
+
+
 def turns_alone(x: Any, most: Any) -> Any:
     return counted(x, most)[0]
 
@@ -76,6 +82,28 @@ def of_all(x: Any, most: Any) -> Any:
     return lx.while_loop(lambda s: (s[0] < 2000.0) & lnp.any(s[1] < 37), turn, (lnp.float32(most), x))
 
 
+def of_two_batches(x: Any, most: Any) -> Any:
+    """All lanes run until those of one of two batches have ended."""
+
+    def turn(state: Any) -> Any:
+        number, x, y = state
+        return number + 1, lnp.where(x < 37, x * 1.25 + 1, x), lnp.where(y < 37, y + 1, y)
+
+    return lx.while_loop(lambda s: (s[0] < most) & lnp.any(s[1] < 37) & lnp.any(s[2] < 37), turn, (0, x, x * 0.5))
+
+
+def of_rows(x: Any, most: Any) -> Any:
+    """A row's elements ask together."""
+    rows = x.reshape(8, 10)
+    turn = lambda s: (s[0] + 1, lnp.where(rows[:, :1] < 37, s[1] + 1, s[1]))  # noqa: E731
+    return lx.while_loop(lambda s: (s[0] < most) & lnp.any(rows[:, 0] < 37), turn, (0, rows))
+
+
+def without_scalars(x: Any, most: Any) -> Any:
+    """Lanes end by themselves as they are."""
+    return lx.while_loop(lambda x: lnp.any(x < most), lambda x: lnp.where(x < most, x * 1.25 + 1, x), x)
+
+
 def of_a_table(x: Any, most: Any) -> Any:
     """A scalar chooses an element of a table."""
 
@@ -94,7 +122,7 @@ def graph_of(function: Callable[..., Any], *arguments: Any) -> Graph:
 
 
 @pytest.mark.parametrize("x", [X, GRID, X + 100], ids=["a line", "a grid", "all have ended"])
-@pytest.mark.parametrize("function", [counted, flagged, turns_alone, lanes_alone])
+@pytest.mark.parametrize("function", [counted, flagged, without_bound, turns_alone, lanes_alone])
 @pytest.mark.parametrize("most", [9, 2, 0])
 def test_results_are_those_of_before(function: Callable[..., Any], x: np.ndarray, most: int) -> None:
     graph = graph_of(function, x, MOST)
@@ -105,7 +133,7 @@ def test_results_are_those_of_before(function: Callable[..., Any], x: np.ndarray
         np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("function", [depends, all_move, of_all, of_a_table])
+@pytest.mark.parametrize("function", [depends, all_move, of_all, of_two_batches, of_rows, without_scalars, of_a_table])
 def test_other_loops_stay_as_they_are(function: Callable[..., Any]) -> None:
     graph = graph_of(function, X, MOST)
     assert with_scalars_by_lane(graph) is graph
