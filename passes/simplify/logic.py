@@ -134,6 +134,14 @@ def _not(node: Node) -> Node | None:
     return build(_OPPOSITE[x.op], *x.operands)
 
 
+def _not_all(node: Node) -> Node | None:
+    """Not all x -> any (not x), as loops ask that go on while an element is open (passes/build/ended_lanes.py)."""
+    (x,) = node.operands
+    if x.op != "min" or x.dtype.kind != "bool":
+        return None
+    return build("max", logical_not(x.operands[0]), **x.attrs)
+
+
 def _where_known(node: Node) -> Node | None:
     """where(true, x, y) -> x; where(false, x, y) -> y; where(c, x, x) -> x."""
     condition, chosen, other = node.operands
@@ -204,7 +212,7 @@ RULES: dict[str, tuple[RewriteRule, ...]] = {
     "and": (splat_to_the_right, equal_operands, _and),
     "or": (splat_to_the_right, equal_operands, _or),
     "xor": (splat_to_the_right, _xor),
-    "not": (_not,),
+    "not": (_not, _not_all),
     "where": (_where_known, _where_not, _where_truth, _where_again),
     "cast": (_cast_to_same, _cast_of_cast),
 }

@@ -131,6 +131,16 @@ LOOPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "lanes keep what they have by values": (lambda x: kept(x, "values"), (X * 5,)),
     "lanes keep what they have while open": (lambda x: kept(x, "open"), (X * 5,)),
     "lanes keep what they have once done": (lambda x: kept(x, "done"), (X * 5,)),
+    "lanes go on while not all are done": (
+        lambda x: lx.while_loop(
+            lambda c: ~lnp.all(c[1]), lambda c: (lnp.where(c[1], c[0], c[0] * 1.1 + 1), c[1] | (c[0] > 37)), (x, x > 37)
+        ),
+        (X * 5,),
+    ),
+    "lanes go on while not all are close": (
+        lambda x: lx.while_loop(lambda c: ~lnp.all(c < 1.0), lambda c: lnp.where(c < 1.0, c, c * 0.75), x * x),
+        (X * 5,),
+    ),
     "more lanes than a row has": (lambda x: kept(x, "open"), (np.linspace(-3, 40, 70_001, dtype="f"),)),
     "lanes and turns are counted": (counting, (np.linspace(-3, 40, 4099, dtype="f"), np.int32(7))),
     "neighbours that do not change": (
