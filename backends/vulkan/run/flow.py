@@ -86,7 +86,7 @@ class Flow:
             done += turns
             if not self._is_set(loop.flag):
                 break
-            most *= FLAG_CHECKS.growth
+            most = min(most * FLAG_CHECKS.growth, loop.most)
         loop.pace.turns_before = done
 
     def _repeat(self, loop: LongTurns) -> None:
